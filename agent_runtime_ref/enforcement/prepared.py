@@ -1,0 +1,160 @@
+"""What the write gate knows of a candidate before it asks: findings, digests, slot and lineage."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime_ref.contracts import Caller, MemoryCandidate
+from agent_runtime_ref.enforcement.attributes import write_candidate
+from agent_runtime_ref.enforcement.detectors import Detectors, Finding
+from agent_runtime_ref.stores.base import Head, Slot, Store
+from agent_runtime_ref.stores.digests import tombstone_digest
+from agent_runtime_ref.telemetry.words import Words
+
+_SCANNED = ("content", "summary", "key", "provenance", "source", "kind", "subject", "memory_class")
+# Fields that can be kept with a part of them replaced; a secret in any other has to be refused.
+REDACTABLE = frozenset({"content", "summary", "title"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What a seed record fixes by itself and an ordinary write leaves to the gate."""
+
+    memory_id: str
+    revision: int
+    created_us: int | None
+    expires_us: int | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A candidate with everything that was computed from its content, once."""
+
+    candidate: MemoryCandidate
+    findings: tuple[Finding, ...]
+    language: str
+    size_bytes: int
+    tombstone: bytes
+    dedup: bytes
+    pinned: Pinned | None
+
+    @property
+    def slot(self) -> Slot:
+        """What a `replace` of this candidate is about."""
+        candidate = self.candidate
+        return Slot(candidate.subject, candidate.memory_class, candidate.kind, candidate.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the store knows about a batch: heads to replace, origins, duplicates, what was forgotten."""
+
+    heads: Sequence[Head | None]
+    lineage: Mapping[str, tuple[int, str | None]]
+    duplicates: Mapping[bytes, str]
+    forgotten: frozenset[bytes]
+
+
+def prepared(
+    candidate: MemoryCandidate, *, detectors: Detectors, store_key: bytes, pinned: Pinned | None = None
+) -> Prepared:
+    """Return what can be known of `candidate` without asking the store."""
+    content = candidate.content
+    texts = {name: value for name in _SCANNED if (value := getattr(candidate, name))}
+    if candidate.origin is not None:
+        texts["title"] = candidate.origin.title
+        texts["source_id"] = candidate.origin.source_id
+        texts["source_type"] = candidate.origin.source_type
+    for index, label in enumerate(candidate.scope):
+        texts[f"scope[{index}]"] = label
+    size = len(content.encode("utf-8", "surrogatepass"))
+    return Prepared(
+        candidate=candidate,
+        findings=detectors.scan(texts),
+        language=detectors.language(content),
+        size_bytes=size + len((candidate.summary or "").encode("utf-8", "surrogatepass")),
+        tombstone=tombstone_digest(store_key, candidate.tenant_id, content),
+        dedup=dedup_digest(store_key, candidate),
+        pinned=pinned,
+    )
+
+
+def dedup_digest(store_key: bytes, candidate: MemoryCandidate) -> bytes:
+    """Return the digest by which an appended memory is known to be there already."""
+    parts = [
+        candidate.tenant_id,
+        candidate.subject,
+        candidate.memory_class,
+        candidate.kind,
+        candidate.key,
+        candidate.source,
+        candidate.provenance,
+        candidate.content,
+        candidate.summary,
+    ]
+    text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+    return hmac.digest(store_key, text.encode("ascii"), hashlib.sha256)
+
+
+def context_of(batch: Sequence[Prepared], store: Store, caller: Caller) -> Context:
+    """Return what the store knows about `batch`, looking only into the caller's own tenant."""
+    own = [item for item in batch if item.candidate.tenant_id == caller.tenant_id]
+    replacing = [item for item in own if item.candidate.revision_mode == "replace"]
+    slots = [item.slot for item in replacing]
+    found = dict(zip(slots, store.heads(caller.tenant_id, slots), strict=True)) if slots else {}
+    ids = list(dict.fromkeys(one for item in own for one in item.candidate.derived_from))
+    appended = [item.dedup for item in own if item.candidate.revision_mode == "append"]
+    return Context(
+        heads=[found.get(item.slot) if item.candidate.revision_mode == "replace" else None for item in batch],
+        lineage=store.lineage(caller.tenant_id, ids) if ids else {},
+        duplicates=store.find_duplicate(caller.tenant_id, appended) if appended else {},
+        forgotten=frozenset(store.tombstoned(caller.tenant_id, [item.tombstone for item in own])),
+    )
+
+
+def document_of(item: Prepared, head: Head | None, context: Context, words: Words) -> dict[str, Any]:
+    """Return the policy's view of one prepared candidate."""
+    return write_candidate(
+        item.candidate,
+        words,
+        findings=[{"type": type_, "field": field} for type_, field in _kinds(item.findings)],
+        content_digest="hmac:" + item.tombstone.hex()[:32],
+        size_bytes=item.size_bytes,
+        language=item.language,
+        lineage=_lineage(item.candidate, context),
+        replaces=_replaces(head, words),
+        tombstoned=item.tombstone in context.forgotten,
+    )
+
+
+def _kinds(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    return sorted({(finding.type, finding.field.partition("[")[0]) for finding in findings})
+
+
+def _lineage(candidate: MemoryCandidate, context: Context) -> dict[str, Any]:
+    ids = candidate.derived_from
+    known = [context.lineage[one] for one in ids if one in context.lineage]
+    subjects = {subject for _, subject in known if subject is not None}
+    return {
+        "count": len(ids),
+        "known": len(known) == len(ids),
+        "min_trust_rank": min((rank for rank, _ in known), default=None),
+        "subjects_match": subjects <= {candidate.subject},
+    }
+
+
+def _replaces(head: Head | None, words: Words) -> dict[str, Any] | None:
+    if head is None or head.memory_id is None:
+        return None
+    return {
+        "record_id": words.safe(head.memory_id),
+        "trust_rank": head.trust_rank,
+        "revision": head.revision,
+        "status": head.status,
+    }

@@ -1,0 +1,249 @@
+"""The read gate: nothing leaves memory but through here (a PEP).
+
+One call follows one query from the door to the answer: attributes, decision, plan, search, second
+check, cut, document, log line. Policy comes before ranking and before the limit, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime_ref.clock import Clock
+from agent_runtime_ref.contracts import Caller, Decision, Hit, Plan, RetrievalQuery, RetrievalResult
+from agent_runtime_ref.enforcement.answer import Answer, exact_answer, hits_of, result_document
+from agent_runtime_ref.enforcement.attributes import (
+    Attributes,
+    Inspection,
+    real_plan,
+    request_strings,
+    subjects_named,
+)
+from agent_runtime_ref.enforcement.recorder import Call, Recorder
+from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling
+from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError
+from agent_runtime_ref.recall.analysis import query_terms
+from agent_runtime_ref.recall.render import render_memories
+from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
+from agent_runtime_ref.telemetry.lines import Considered
+from agent_runtime_ref.telemetry.otel import gate_span
+
+PATH = "memory/read/decision"
+# How many records beyond the limit are checked a second time, so that a few that the store should not
+# have returned do not make the answer short.
+SPARE = 5
+KEPT_OUT_LOGGED = 50
+_UNBUILT_PURPOSES = frozenset({"inspection", "compliance_review"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One read on its way: what was asked, in the words of each side."""
+
+    call: Call
+    document: dict[str, Any]
+    terms: tuple[str, ...] | None
+    tenant_ids: tuple[str, ...] | None
+    limit: int
+    purpose: str
+    names: Sequence[str]
+
+
+class ReadGate:
+    """Answers queries with what policy lets the caller see, best match first."""
+
+    def __init__(
+        self, *, point: DecisionPoint, store: Store, attributes: Attributes, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._point = point
+        self._store = store
+        self._attributes = attributes
+        self._recorder = recorder
+        self._clock = clock
+
+    def read(
+        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None, operation: str = "search"
+    ) -> RetrievalResult:
+        """Return the records that `query` and the policy select, ranked.
+
+        Raises:
+            PolicyDeniedError: the policy refused, or asked for something the gate cannot do.
+            EngineFailureError: the engine gave no clear answer.
+            TextError: `text` has nothing to search by.
+            DecisionLogError: the decision could not be written down; nothing left the store.
+        """
+        terms = None if text is None else query_terms(text)
+        subjects = subjects_named(caller, query.subject)
+        call = self._recorder.call(
+            caller, operation, trace_id=query.trace_id, session_id=query.session_id, subjects=subjects
+        )
+        document = self._attributes.read(
+            query, caller, now_us=call.at_us, has_text=terms is not None, operation=operation
+        )
+        names = request_strings(query, caller)
+        question = _Question(call, document, terms, (query.tenant_id,), query.limit, query.purpose, names)
+        return self._answered(question)[0]
+
+    def inspect(
+        self, inspection: Inspection, *, caller: Caller
+    ) -> tuple[RetrievalResult, list[dict[str, Any]]]:
+        """Return the records an operator asked to look at, whatever their status, and their attributes.
+
+        Raises:
+            PolicyDeniedError: the caller is no operator, or the purpose is not inspection.
+        """
+        call = self._recorder.call(
+            caller, "inspect", trace_id=None, session_id=None, subjects=subjects_named(caller)
+        )
+        document = self._attributes.inspect(inspection, caller, now_us=call.at_us)
+        tenants = None if inspection.tenant_id is None else (inspection.tenant_id,)
+        names = [
+            caller.tenant_id,
+            caller.own_subject,
+            *(tenants or ()),
+            *(inspection.classes or ()),
+            *inspection.kinds,
+            *inspection.sources,
+            *inspection.record_ids,
+        ]
+        question = _Question(call, document, None, tenants, inspection.limit, inspection.purpose, names)
+        result, answer = self._answered(question)
+        return result, [match.attributes for match in answer.selected]
+
+    def _answered(self, question: _Question) -> tuple[RetrievalResult, Answer]:
+        with gate_span(question.call.operation, caller_attributes={}):
+            try:
+                return self._answer(question)
+            except EngineFailureError as failure:
+                if failure.decision is not None:
+                    raise
+                raise self._recorder.engine_failure(
+                    question.call, failure, PATH, question.document, read=True
+                ) from failure
+            except StoreError as failure:
+                self._recorder.store_failure(question.call, failure)
+                raise
+
+    def _answer(self, question: _Question) -> tuple[RetrievalResult, Answer]:
+        ruling = self._point.read(question.document)
+        self._refuse_unless_allowed(question, ruling)
+        plan = real_plan(Plan.from_decision(ruling.document), self._attributes.words, question.names)
+        answer = self._found(question, plan)
+        records = hits_of(answer, question.terms, question.call.at_us)
+        decision = self._recorder.decision(question.call, "allow", (), duration_ns=answer.duration(ruling))
+        result = RetrievalResult(
+            document=result_document(question.call, decision, answer, records, self._attributes.words, plan,
+                                     has_text=question.terms is not None),
+            hits=records,
+            exclusions=answer.exclusions,
+            decision=decision,
+            underfilled=answer.underfilled,
+        )  # fmt: skip
+        self._keep(question, ruling, answer, result)
+        return result, answer
+
+    def _refuse_unless_allowed(self, question: _Question, ruling: Ruling) -> None:
+        answer = ruling.document
+        if answer["allow"] is True and not answer["deny"] and not answer["obligations"]:
+            return
+        rows = list(answer["deny"])
+        if answer["allow"] is True and answer["obligations"]:
+            rows = [{"rule_id": "GATE", "reason": "obligation_unknown"}]
+        rows = rows or [{"rule_id": "GATE", "reason": "not_permitted"}]
+        decision = self._recorder.decision(question.call, "deny", rows, duration_ns=ruling.duration_ns)
+        payload = {
+            "operation": question.call.operation,
+            "purpose": question.document["query"]["purpose"],
+            "limit": question.limit,
+        }
+        event = self._recorder.event(question.call, "retrieval", decision, payload, decides=True)
+        result = {"allow": False, "effect": "deny", "deny": rows}
+        line = self._recorder.line(question.call, decision, PATH, question.document, result)
+        self._recorder.keep([line], [event], read=True)
+        raise PolicyDeniedError(decision)
+
+    def _found(self, question: _Question, plan: Plan) -> Answer:
+        limit = min(question.limit, plan.limit)
+        request = SearchRequest(
+            tenant_ids=question.tenant_ids,
+            plan=plan,
+            terms=question.terms,
+            now_us=question.call.at_us,
+            take=limit + SPARE if plan.complete else 0,
+            excluded_take=KEPT_OUT_LOGGED,
+        )
+        if not plan.complete:
+            return exact_answer(self._store, request, limit, self._verdicts(question))
+        page = self._store.search(request)
+        return self._checked(question, page, limit)
+
+    def _checked(self, question: _Question, page: SearchPage, limit: int) -> Answer:
+        """Ask the policy about each record that would be returned; what it refuses is dropped and told."""
+        if not page.matches:
+            return Answer.of(page, (), {}, limit, 0)
+        refused, duration = self._verdicts(question)(page.matches)
+        return Answer.of(page, page.matches, refused, limit, duration)
+
+    def _verdicts(self, question: _Question) -> Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]:
+        def verdicts(matches: Sequence[Match]) -> tuple[dict[int, list[Any]], int]:
+            candidates = [self._attributes.candidate(match.attributes) for match in matches]
+            ruling = self._point.read({**question.document, "candidates": candidates})
+            admitted = (
+                frozenset(ruling.document["admitted"]) if ruling.document["allow"] is True else frozenset()
+            )
+            refused: dict[int, list[Any]] = {
+                index: [] for index in range(len(matches)) if index not in admitted
+            }
+            for row in ruling.document["excluded"]:
+                refused.setdefault(row["index"], []).append(row)
+            return refused, ruling.duration_ns
+
+        return verdicts
+
+    def _keep(self, question: _Question, ruling: Ruling, answer: Answer, result: RetrievalResult) -> None:
+        call, decision, document = question.call, result.decision, result.document
+        recorder = self._recorder
+        retrieval = {
+            "operation": call.operation,
+            "purpose": question.document["query"]["purpose"],
+            "selected": document["selected_records"],
+            "selection_reason": document["selection_reason"],
+            "excluded_records": document["excluded_records"],
+            "exclusions": document["exclusions"],
+            "considered": answer.considered,
+            "limit": question.limit,
+            "underfilled": answer.underfilled,
+        }
+        events = [recorder.event(call, "retrieval", decision, retrieval, decides=True)]
+        for match, rows in answer.mismatches:
+            payload = {
+                "record_id": self._attributes.words.safe(match.memory_id),
+                "reasons": sorted(row["reason"] for row in rows) or ["not_admitted"],
+                "rule_ids": sorted(row["rule_id"] for row in rows) or ["GATE"],
+            }
+            events.append(recorder.event(call, "plan_mismatch", decision, payload, decides=False))
+        if question.purpose not in _UNBUILT_PURPOSES:
+            events.append(recorder.event(call, "context_layers_built", decision,
+                                         self._layers(result.hits, decision, document), decides=False))  # fmt: skip
+        considered = Considered(
+            returned=[self._attributes.row(match.attributes) for match in answer.selected],
+            kept_out=[[*self._attributes.row(match.attributes), reason] for match, reason in answer.kept_out],
+            total=answer.considered,
+            exclusions=answer.exclusions,
+            store_revision=answer.store_revision,
+        )
+        outcome = {"allow": True, "effect": "allow", "deny": [], "policy": ruling.document.get("policy")}
+        line = recorder.line(call, decision, PATH, question.document, outcome, considered)
+        recorder.keep([line], events, read=True)
+
+    def _layers(self, hits: Sequence[Hit], decision: Decision, document: dict[str, Any]) -> dict[str, Any]:
+        text = render_memories([hit.record for hit in hits], decision_id=decision.decision_id)
+        return {
+            "static_items": 0,
+            "session_items": 0,
+            "retrieved_items": len(hits),
+            "tool_items": 0,
+            "record_ids": {"retrieved": [row["record_id"] for row in document["selected_records"]]},
+            "context_digest": self._attributes.words.digest(text),
+        }

@@ -1,0 +1,203 @@
+"""Writing down what a gate did: log lines first, then the mirrors of the same events.
+
+The decision log is the record of truth. Its lines are committed before an answer leaves, or with the
+change they describe; the trace file and OpenTelemetry get the events afterwards and may fail without
+changing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime_ref.clock import Clock, Ids
+from agent_runtime_ref.contracts import Caller, Decision
+from agent_runtime_ref.enforcement.attributes import Attributes
+from agent_runtime_ref.errors import EngineFailureError, StoreError
+from agent_runtime_ref.policy.engine import PolicyEngine
+from agent_runtime_ref.stores.base import Store
+from agent_runtime_ref.telemetry import diagnostics, otel
+from agent_runtime_ref.telemetry.events import Event
+from agent_runtime_ref.telemetry.lines import Considered, DecisionLine, decision_text, event_text
+from agent_runtime_ref.telemetry.trace import TraceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a gate: who, when and in which conversation, in words that may be logged."""
+
+    caller: Caller
+    operation: str
+    trace_id: str
+    session_id: str | None
+    at_us: int
+    subjects: tuple[str, ...]  # what the log must show as pseudonyms only
+
+
+class Recorder:
+    """Makes decisions, lines and events, and knows where they go."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: PolicyEngine,
+        attributes: Attributes,
+        clock: Clock,
+        ids: Ids,
+        trace: TraceFile | None,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._attributes = attributes
+        self._clock = clock
+        self._ids = ids
+        self._trace = trace
+
+    def call(self, caller: Caller, operation: str, *, trace_id: str | None, session_id: str | None,
+             subjects: tuple[str, ...]) -> Call:  # fmt: skip
+        """Return the frame of a gate call, stamped now."""
+        words = self._attributes.words
+        return Call(
+            caller=caller,
+            operation=operation,
+            trace_id=words.safe(trace_id or caller.trace_id or self._ids.new("trc")),
+            session_id=words.optional(session_id or caller.session_id),
+            at_us=self._clock.now_us(),
+            subjects=subjects,
+        )
+
+    def decision(
+        self,
+        call: Call,
+        effect: str,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        obligations: Sequence[Mapping[str, Any]] = (),
+        duration_ns: int = 0,
+    ) -> Decision:
+        """Return the decision of `effect` for the reasons in `rows` (rule_id, reason), by rule id."""
+        ordered = sorted({(row["rule_id"], row["reason"]) for row in rows})
+        identity = self._engine.identity
+        return Decision(
+            decision_id=self._ids.new("dec"),
+            operation=call.operation,
+            effect=effect,
+            reasons=tuple(dict.fromkeys(reason for _, reason in ordered)),
+            rule_ids=tuple(dict.fromkeys(rule_id for rule_id, _ in ordered)),
+            obligations=tuple(dict(obligation) for obligation in obligations),
+            policy_digest=identity.digest,
+            policy_revision=identity.revision,
+            engine=self._engine.name,
+            duration_ns=duration_ns,
+        )
+
+    def event(
+        self, call: Call, event_type: str, decision: Decision, payload: Mapping[str, Any], *, decides: bool
+    ) -> Event:
+        """Return an event with who, and with what was decided where the catalogue wants it."""
+        words = self._attributes.words
+        who = {
+            "event_id": self._ids.new("evt"),
+            "session_id": call.session_id,
+            "tenant_id": words.safe(call.caller.tenant_id),
+            "principal_id": self._principal(call),
+            "agent_id": words.optional(call.caller.agent_id),
+            "decision_id": decision.decision_id,
+        }
+        decided = _decided(decision) if decides else {}
+        return Event(event_type, call.trace_id, call.at_us, {**who, **decided, **payload})
+
+    def line(
+        self,
+        call: Call,
+        decision: Decision,
+        path: str,
+        document: Mapping[str, Any],
+        result: Mapping[str, Any],
+        considered: Considered | None = None,
+    ) -> str:
+        """Return the body of the decision line: the input as the engine saw it, subjects masked."""
+        masked = self._attributes.masked(document, call.caller.tenant_id, call.subjects)
+        return decision_text(
+            DecisionLine(
+                event_id=self._ids.new("evt"),
+                trace_id=call.trace_id,
+                session_id=call.session_id,
+                at_us=call.at_us,
+                path=path,
+                decision=decision,
+                requested_by=self._principal(call),
+                input=masked,
+                result=result,
+                considered=considered,
+            )
+        )
+
+    def keep(self, lines: Sequence[str], events: Sequence[Event], *, read: bool) -> None:
+        """Commit lines and events to the decision log, then mirror the events.
+
+        Raises:
+            DecisionLogError: the log cannot be written; the answer must not leave.
+        """
+        self._store.append_lines([*lines, *map(event_text, events)], read=read)
+        self.mirror(events)
+
+    def mirror(self, events: Sequence[Event]) -> None:
+        """Hand events that the log already holds to the trace file and to OpenTelemetry."""
+        if self._trace is not None:
+            self._trace.append(events)
+        otel.emit(events)
+
+    def engine_failure(
+        self, call: Call, failure: EngineFailureError, path: str, document: Mapping[str, Any], *, read: bool
+    ) -> EngineFailureError:
+        """Record a refusal for want of an answer, and return the error that carries its decision."""
+        row = {"rule_id": "ENGINE", "reason": failure.reason}
+        decision = self.decision(call, "deny", [row])
+        payload = {
+            "reason": failure.reason,
+            "error.type": type(failure.__cause__ or failure).__name__,
+            "engine": decision.engine,
+            "policy_digest": decision.policy_digest,
+            "operation": call.operation,
+        }
+        event = self.event(call, "policy_engine_failure", decision, payload, decides=False)
+        diagnostics.error("policy_engine_failure", reason=failure.reason, operation=call.operation)
+        shown = {name: value for name, value in document.items() if name != "candidates"}
+        result = {"allow": False, "effect": "deny", "deny": [row]}
+        self.keep([self.line(call, decision, path, shown, result)], [event], read=read)
+        return EngineFailureError(failure.reason, failure.detail, operation=call.operation, decision=decision)
+
+    def store_failure(self, call: Call, failure: StoreError) -> None:
+        """Tell the mirrors that a store failed; the store's own log may be what is broken."""
+        payload = {
+            "event_id": self._ids.new("evt"),
+            "session_id": call.session_id,
+            "tenant_id": self._attributes.words.safe(call.caller.tenant_id),
+            "principal_id": self._principal(call),
+            "operation": call.operation,
+            "error.type": type(failure).__name__,
+            "error.code": failure.code,
+        }
+        diagnostics.error("store_failure", code=failure.code, operation=call.operation)
+        self.mirror([Event("store_failure", call.trace_id, call.at_us, payload)])
+
+    def _principal(self, call: Call) -> str:
+        principal = call.caller.principal_id
+        if principal in call.subjects:
+            return self._attributes.pseudonyms.of(call.caller.tenant_id, principal, principal)
+        return self._attributes.words.safe(principal)
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    return {
+        "effect": decision.effect,
+        "reasons": list(decision.reasons),
+        "rule_ids": list(decision.rule_ids),
+        "policy_digest": decision.policy_digest,
+        "policy_revision": decision.policy_revision,
+        "engine": decision.engine,
+        "duration": decision.duration_ns,
+    }

@@ -1,0 +1,265 @@
+"""The composition root: opens a store, an engine and the gates, and is the facade over them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
+from agent_runtime_ref.contracts import (
+    Caller,
+    ForgetReceipt,
+    MemoryCandidate,
+    RetrievalQuery,
+    RetrievalResult,
+    WriteReceipt,
+)
+from agent_runtime_ref.enforcement.attributes import Attributes, Inspection
+from agent_runtime_ref.enforcement.detectors import Detectors
+from agent_runtime_ref.enforcement.explain import Explanation, explained
+from agent_runtime_ref.enforcement.forget import ForgetGate
+from agent_runtime_ref.enforcement.read import ReadGate
+from agent_runtime_ref.enforcement.recorder import Recorder
+from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.enforcement.verdicts import Verdicts
+from agent_runtime_ref.enforcement.write import Outcome, WriteGate
+from agent_runtime_ref.errors import StoreAddressError
+from agent_runtime_ref.policy.bundle import Bundle, load_bundle
+from agent_runtime_ref.policy.embedded import EmbeddedEngine
+from agent_runtime_ref.policy.engine import PolicyEngine
+from agent_runtime_ref.stores.base import Store
+from agent_runtime_ref.stores.registry import open_store
+from agent_runtime_ref.telemetry.trace import TraceFile
+from agent_runtime_ref.telemetry.words import Pseudonyms, Words
+
+ASYNC_THREADS_MAX = 8
+T = TypeVar("T")
+
+
+class GovernedMemory:
+    """Memory behind its two gates. Thread-safe; use it as a context manager or call `close`."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: PolicyEngine,
+        bundle: Bundle,
+        clock: Clock,
+        ids: Ids,
+        trace: TraceFile | None = None,
+    ) -> None:
+        """Put the gates over an open store and engine; `open` does this from addresses."""
+        self.store_url = store.url
+        self.bundle = bundle
+        self._store = store
+        self._engine = engine
+        detectors = Detectors(bundle.detectors)
+        words = Words(suspicious=detectors.suspicious, key=store.store_key())
+        self._attributes = Attributes(words, Pseudonyms(partial(_subject_key, store)))
+        point = DecisionPoint(engine, clock)
+        recorder = Recorder(
+            store=store, engine=engine, attributes=self._attributes, clock=clock, ids=ids, trace=trace
+        )
+        self._point = point
+        self._clock = clock
+        self._reads = ReadGate(
+            point=point, store=store, attributes=self._attributes, recorder=recorder, clock=clock
+        )
+        verdicts = Verdicts(
+            store=store,
+            attributes=self._attributes,
+            recorder=recorder,
+            detectors=detectors,
+            ids=ids,
+            durable_exempt=store.url.partition(":")[0] in bundle.settings["durable_on_volatile_stores"],
+        )
+        self._writes = WriteGate(
+            point=point,
+            store=store,
+            attributes=self._attributes,
+            recorder=recorder,
+            detectors=detectors,
+            verdicts=verdicts,
+        )
+        self._forgets = ForgetGate(point=point, store=store, attributes=self._attributes, recorder=recorder)
+
+    @classmethod
+    def open(
+        cls,
+        store: str = "seeds:",
+        *,
+        engine: str = "embedded",
+        policies: str | Path | None = None,
+        policies_digest: str | None = None,
+        log: str | Path | None = None,
+        trace: str | Path | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> Self:
+        """Return governed memory over the store at address `store`.
+
+        `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` is
+        durable. `log` says where the decision log of a store without one goes, `trace` where events are
+        appended as JSONL, `policies_digest` pins the bundle.
+
+        Raises:
+            StoreError: the store cannot be opened.
+            BundleError: the policies cannot be used.
+            SeedsRefusedError: the write policy refuses a seed record.
+        """
+        from agent_runtime_ref.resources import policies_dir
+
+        bundle = load_bundle(policies_dir(policies), expected_digest=policies_digest)
+        opened = _engine(engine, bundle)
+        clock = clock or SystemClock()
+        scheme, _, path = store.partition(":")
+        address = "memory:" if scheme == "seeds" else store
+        inner = open_store(address, log=None if log is None else Path(log))
+        try:
+            memory = cls(
+                store=inner,
+                engine=opened,
+                bundle=bundle,
+                clock=clock,
+                ids=ids or RandomIds(),
+                trace=None if trace is None else TraceFile(Path(trace)),
+            )
+            if scheme == "seeds":
+                memory._load_seeds(path or None)
+        except BaseException:
+            inner.close()
+            opened.close()
+            raise
+        return memory
+
+    def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
+        """Keep `candidate` if the policy admits it; see `WriteGate.write` for what it raises."""
+        return self._writes.write(candidate, caller=caller)
+
+    def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
+        """Return a receipt or a `PolicyDeniedError` for each candidate, in order; one transaction a batch."""
+        return self._writes.write_many(candidates, caller=caller)
+
+    def read(
+        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None, operation: str = "search"
+    ) -> RetrievalResult:
+        """Return what the policy lets `caller` see of `query`; see `ReadGate.read` for what it raises."""
+        return self._reads.read(query, caller=caller, text=text, operation=operation)
+
+    def inspect(self, inspection: Inspection, *, caller: Caller) -> RetrievalResult:
+        """Return records as an operator sees them, whatever their status."""
+        return self._reads.inspect(inspection, caller=caller)[0]
+
+    def explain(
+        self, inspection: Inspection, query: RetrievalQuery, *, operator: Caller, caller: Caller
+    ) -> list[Explanation]:
+        """Say for each record that `operator` sees what `query` by `caller` would do with it, and why.
+
+        Looking is an inspection of its own, decided and logged as one.
+        """
+        result, attributes = self._reads.inspect(inspection, caller=operator)
+        question = self._attributes.read(
+            query, caller, now_us=self._clock.now_us(), has_text=False, operation="search"
+        )
+        shown = [self._attributes.candidate(one) for one in attributes]
+        verdicts = explained(shown, question, point=self._point, bundle=self.bundle)
+        return [Explanation(hit.record, *verdict) for hit, verdict in zip(result.hits, verdicts, strict=True)]
+
+    def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
+        """Remove everything about `subject` in the caller's tenant, and return the receipt."""
+        return self._forgets.forget(subject, caller=caller, dry_run=dry_run)
+
+    def log_lines(self, *, read: bool = False) -> Iterable[str]:
+        """Return the sealed lines of the decision log, oldest first: of writes, or of reads."""
+        return self._store.log(read)
+
+    def close(self) -> None:
+        """Close the store and the engine."""
+        self._store.close()
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _load_seeds(self, path: str | None) -> None:
+        from agent_runtime_ref.config import load_seed_records
+        from agent_runtime_ref.seeds import load_through_gate
+
+        self.store_url = f"seeds:{path or ''}"
+        load_through_gate(load_seed_records(path), self._writes)
+
+
+class AsyncGovernedMemory:
+    """The same gates for asyncio: the same code, on a bounded number of threads of its own."""
+
+    def __init__(self, memory: GovernedMemory, *, threads_max: int = ASYNC_THREADS_MAX) -> None:
+        self._memory = memory
+        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="governed-memory")
+
+    @classmethod
+    async def open(cls, store: str = "seeds:", **options: Any) -> Self:
+        """Return governed memory as `GovernedMemory.open` does, opened off the event loop."""
+        return cls(await asyncio.to_thread(partial(GovernedMemory.open, store, **options)))
+
+    async def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
+        """Keep `candidate` if the policy admits it."""
+        return await self._run(lambda: self._memory.write(candidate, caller=caller))
+
+    async def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
+        """Return a receipt or a refusal for each candidate, in order."""
+        return await self._run(lambda: self._memory.write_many(candidates, caller=caller))
+
+    async def read(
+        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None
+    ) -> RetrievalResult:
+        """Return what the policy lets `caller` see of `query`."""
+        return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
+
+    async def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
+        """Remove everything about `subject` in the caller's tenant."""
+        return await self._run(lambda: self._memory.forget(subject=subject, caller=caller, dry_run=dry_run))
+
+    async def close(self) -> None:
+        """Close the memory once what is under way has ended."""
+        await asyncio.to_thread(self._threads.shutdown)
+        self._memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        # The caller's context variables (a current span among them) go along to the thread.
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))
+
+
+def _subject_key(store: Store, tenant_id: str, subject: str) -> bytes:
+    key = store.subject_key(tenant_id, subject, True)
+    assert key is not None
+    return key
+
+
+def _engine(name: str, bundle: Bundle) -> PolicyEngine:
+    if name == "embedded":
+        return EmbeddedEngine(bundle)
+    raise StoreAddressError(name, "the only engine of this version is `embedded`")
+
+
+__all__ = ["AsyncGovernedMemory", "GovernedMemory", "Inspection"]

@@ -1,0 +1,174 @@
+"""The event catalogue: what may be said about a gate, and in which fields.
+
+An event is one line of a JSONL trace; the same event becomes an event line of the decision log and an
+OpenTelemetry log record. A field that the catalogue does not name is a mistake of ours and is refused
+here, so that content cannot slip into an event by a new argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime_ref.clock import timestamp
+
+SCHEMA_VERSION = "1.0"
+EVENT_NAME_PREFIX = "agent_memory."
+
+_WHO = ("event_id", "session_id", "tenant_id", "principal_id", "agent_id")
+_DECISION = (
+    "decision_id",
+    "effect",
+    "reasons",
+    "rule_ids",
+    "policy_digest",
+    "policy_revision",
+    "engine",
+    "duration",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One row of the catalogue."""
+
+    name: str
+    when: str
+    fields: tuple[str, ...]
+    decides: bool = False  # carries the fields of a decision
+    severity: str = "INFO"
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """Every payload field that such an event may carry."""
+        return frozenset((*_WHO, *(_DECISION if self.decides else ("decision_id",)), *self.fields))
+
+
+_ROWS = (
+    EventType(
+        "retrieval",
+        "a governed read was answered or refused",
+        (
+            "operation",
+            "purpose",
+            "selected",
+            "selection_reason",
+            "excluded_records",
+            "exclusions",
+            "considered",
+            "limit",
+            "underfilled",
+        ),
+        decides=True,
+    ),
+    EventType(
+        "context_layers_built",
+        "a governed read that answers (purposes inspection and compliance_review apart)",
+        ("static_items", "session_items", "retrieved_items", "tool_items", "record_ids", "context_digest"),
+    ),
+    EventType(
+        "plan_mismatch",
+        "the store returned what the policy refuses",
+        ("record_id", "reasons", "rule_ids"),
+        severity="ERROR",
+    ),
+    EventType(
+        "memory_write_decision",
+        "before a write",
+        ("memory_class", "kind", "source", "provenance", "revision_mode", "obligations", "findings"),
+        decides=True,
+    ),
+    EventType(
+        "memory_persisted",
+        "after a write",
+        (
+            "record_id",
+            "memory_class",
+            "kind",
+            "provenance",
+            "revision",
+            "trust_level",
+            "supersedes",
+            "duplicate_of",
+        ),
+    ),
+    EventType(
+        "memory_quarantined",
+        "a record went into the review queue instead of being readable",
+        ("record_id", "memory_class", "kind", "reasons", "rule_ids", "reviewer"),
+        severity="WARN",
+    ),
+    EventType(
+        "memory_forgotten",
+        "everything about a subject was removed",
+        ("subject", "counts", "digests", "derived_records", "tombstones", "dry_run", "effect", "not_covered"),
+        decides=True,
+    ),
+    EventType("policy_loaded", "an engine is ready to decide", ("digest", "revision", "engine")),
+    EventType(
+        "policy_engine_failure",
+        "the engine gave no usable decision, so the answer was a refusal",
+        ("reason", "error.type", "engine", "policy_digest", "operation"),
+        severity="ERROR",
+    ),
+    EventType(
+        "store_failure",
+        "the store or its log failed, so nothing was answered or kept",
+        ("operation", "error.type", "error.code"),
+        severity="ERROR",
+    ),
+)
+
+CATALOGUE: Mapping[str, EventType] = {row.name: row for row in _ROWS}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a gate."""
+
+    event_type: str
+    trace_id: str
+    at_us: int
+    payload: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Refuse a payload field that the catalogue does not name."""
+        unknown = set(self.payload) - CATALOGUE[self.event_type].allowed
+        if unknown:
+            raise AssertionError(f"event {self.event_type} has no field {sorted(unknown)}")
+
+    @property
+    def event_id(self) -> str:
+        """The id by which a duplicate delivery is known."""
+        return str(self.payload["event_id"])
+
+    def to_document(self) -> dict[str, Any]:
+        """Return one line of a JSONL trace, valid against `event.schema.json`."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "event_type": self.event_type,
+            "trace_id": self.trace_id,
+            "timestamp": timestamp(self.at_us),
+            "payload": dict(self.payload),
+            "redacted_fields": [],
+        }
+
+
+def rebuilt_result(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the retrieval_result document that a `retrieval` event was about, byte for byte."""
+    payload = event["payload"]
+    document = {
+        "kind": "retrieval_result",
+        "trace_id": event["trace_id"],
+        "session_id": payload["session_id"],
+        "selected_records": payload["selected"],
+        "selection_reason": payload["selection_reason"],
+        "excluded_records": payload["excluded_records"],
+        "decision_id": payload["decision_id"],
+        "policy_digest": payload["policy_digest"],
+        "exclusions": payload["exclusions"],
+    }
+    if payload.get("underfilled"):
+        document["underfilled"] = True
+    return document

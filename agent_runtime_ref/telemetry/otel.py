@@ -1,0 +1,98 @@
+"""OpenTelemetry: a span per gate and a log record per event, where the application has set it up.
+
+A library must not choose a provider. An application that has configured one has imported the API, so
+the API's modules are in `sys.modules`; where they are not, nobody is listening, and importing them
+(140 ms) would buy nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, Event
+
+SCOPE = "agent_runtime_ref"
+OPERATIONS = {
+    "search": "search_memory",
+    "get": "search_memory",
+    "list": "search_memory",
+    "inspect": "search_memory",
+    "write": "upsert_memory",
+    "delete": "delete_memory",
+}
+
+
+@contextmanager
+def gate_span(operation: str, *, caller_attributes: Mapping[str, str]) -> Iterator[None]:
+    """Wrap one gate call in a span of the GenAI memory convention; a no-op without an SDK."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        yield
+        return
+    name = OPERATIONS[operation]
+    attributes = {"gen_ai.operation.name": name, **caller_attributes}
+    with trace.get_tracer(SCOPE).start_as_current_span(
+        name, attributes=attributes, record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield
+        except BaseException as error:
+            # The type only: a message may quote what the user wrote.
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(trace.Status(trace.StatusCode.ERROR))
+            raise
+
+
+def emit(events: Iterable[Event]) -> None:
+    """Hand `events` to the application's logger provider as log records with an event name."""
+    logs = sys.modules.get("opentelemetry._logs")
+    if logs is None:
+        return
+    logger = logs.get_logger(SCOPE)
+    for event in events:
+        severity = CATALOGUE[event.event_type].severity
+        logger.emit(
+            event_name=EVENT_NAME_PREFIX + event.event_type,
+            timestamp=event.at_us * 1000,
+            severity_number=logs.SeverityNumber[severity],
+            severity_text=severity,
+            body=_display(event),
+            attributes=attributes_of(event),
+        )
+
+
+def attributes_of(event: Event) -> dict[str, Any]:
+    """Return the flat attributes of an event; nested values become JSON text, which back ends keep."""
+    flat: dict[str, Any] = {EVENT_NAME_PREFIX + "event_type": event.event_type}
+    flat[EVENT_NAME_PREFIX + "trace_id"] = event.trace_id
+    for name, value in event.payload.items():
+        if value is None:
+            continue
+        if name == "error.type":
+            flat["error.type"] = value
+            continue
+        flat[EVENT_NAME_PREFIX + name] = _flat(value)
+    if event.payload.get("session_id"):
+        flat["gen_ai.conversation.id"] = event.payload["session_id"]
+    if event.payload.get("agent_id"):
+        flat["gen_ai.agent.id"] = event.payload["agent_id"]
+    if event.payload.get("record_id"):
+        flat["gen_ai.memory.record.id"] = event.payload["record_id"]
+    return flat
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return list(value)
+    if isinstance(value, (Mapping, list, tuple)):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return value
+
+
+def _display(event: Event) -> str:
+    effect = event.payload.get("effect")
+    return f"{event.event_type} {effect}" if effect else event.event_type

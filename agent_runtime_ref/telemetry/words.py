@@ -1,0 +1,91 @@
+"""Which strings may stand as written in policy documents, log lines and events.
+
+Ids, keys, sources and provenance are free text from outside, so a secret can hide in them. A word is
+shown as it is only if it looks like an identifier and no detector fires on it; otherwise a keyed
+digest stands for it, the same digest every time, so that equality still means equality.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterable
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z")
+# Ids that this package makes carry nothing but random digits; scanning each one again would cost
+# more than the decision about the record it names.
+_OWN_ID = re.compile(r"(?:mem|dec|evt)-[0-9a-f]{24}\Z")
+_CACHE_ENTRIES_MAX = 20_000
+
+
+class Words:
+    """Turns free strings into words that may be logged."""
+
+    def __init__(self, *, suspicious: Callable[[str], bool], key: bytes) -> None:
+        self._suspicious = suspicious
+        self._key = key
+        self._cache: dict[str, str] = {}
+
+    def safe(self, value: str) -> str:
+        """Return `value`, or `hmac:` and 32 hex digits where it must not be shown."""
+        known = self._cache.get(value)
+        if known is not None:
+            return known
+        if _OWN_ID.match(value):
+            return value
+        shown = value if self._may_be_shown(value) else self.digest(value)
+        if len(self._cache) >= _CACHE_ENTRIES_MAX:
+            self._cache.clear()
+        self._cache[value] = shown
+        return shown
+
+    def optional(self, value: str | None) -> str | None:
+        """Return the safe form of `value`, and None for None."""
+        return None if value is None else self.safe(value)
+
+    def each(self, values: Iterable[str]) -> list[str]:
+        """Return the safe form of every value, in order."""
+        return [self.safe(value) for value in values]
+
+    def digest(self, value: str) -> str:
+        """Return a keyed digest of `value`; without the store's key nobody can test a guess."""
+        return (
+            "hmac:"
+            + hmac.digest(self._key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:32]
+        )
+
+    def _may_be_shown(self, value: str) -> bool:
+        return bool(_IDENTIFIER.match(value)) and not self._suspicious(value)
+
+
+class Pseudonyms:
+    """Names of subjects in log lines: an HMAC under the subject's own key.
+
+    Forgetting a subject destroys the key. The chain of lines still verifies afterwards, and nobody
+    can tell whom the lines were about.
+    """
+
+    def __init__(self, key_of: Callable[[str, str], bytes]) -> None:
+        self._key_of = key_of
+        self._cache: dict[tuple[str, str, str], str] = {}
+
+    def of(self, tenant_id: str, subject: str, value: str) -> str:
+        """Return the pseudonym of `value` (the subject's id, or a key of one of its records)."""
+        place = (tenant_id, subject, value)
+        known = self._cache.get(place)
+        if known is None:
+            if len(self._cache) >= _CACHE_ENTRIES_MAX:
+                self._cache.clear()
+            key = self._key_of(tenant_id, subject)
+            known = (
+                "subject:"
+                + hmac.digest(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:32]
+            )
+            self._cache[place] = known
+        return known
+
+    def drop(self, tenant_id: str, subject: str) -> None:
+        """Stop using the key of a subject that has been forgotten."""
+        for place in [place for place in self._cache if place[:2] == (tenant_id, subject)]:
+            del self._cache[place]
