@@ -189,6 +189,33 @@ excluded contains {"index": index, "rule_id": "MEM-R-014", "reason": "record_not
 	not candidate.record_id in input.query.record_ids
 }
 
+# METADATA
+# title: Only the statuses that an inspection names
+# description: An inspection that names statuses considers records with those.
+# custom:
+#   rule_id: MEM-R-015
+#   severity: low
+#   scope: record
+#   controls: [GDPR-5-1-C]
+#   attributes: [status]
+#   settings: []
+clauses contains {
+	"role": "selector",
+	"rule_id": "MEM-R-015",
+	"reason": "status_not_selected",
+	"any_of": [{"attribute": "status", "operator": "in", "value": input.query.statuses}],
+	"classes": null,
+	"passed": null,
+} if {
+	input.query.statuses != []
+}
+
+excluded contains {"index": index, "rule_id": "MEM-R-015", "reason": "status_not_selected"} if {
+	input.query.statuses != []
+	some index, candidate in input.candidates
+	not candidate.status in input.query.statuses
+}
+
 # --- filters -----------------------------------------------------------------------------------------------
 
 # METADATA

@@ -594,12 +594,9 @@ obligations contains {"index": index, "type": "redact", "rule_id": "MEM-W-301", 
 
 # METADATA
 # description: >-
-#   Trust and retention for each candidate of a write, in the order of the candidates. A candidate that is
-#   refused anyway may have none of its own and then gets the least of both, so that the order holds.
-assignments := [object.get(assigned, index, least) |
-	input.operation == "write"
-	some index, _ in input.candidates
-]
+#   Trust and retention for each candidate, in the order of the candidates. What is refused anyway may have
+#   none of its own, as a removal has none, and then stands there with the least of both.
+assignments := [object.get(assigned, index, least) | some index, _ in input.candidates]
 
 least := {"trust_level": "low", "retention": "short_term", "ttl_days": 1}
 

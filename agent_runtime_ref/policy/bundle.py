@@ -1,0 +1,184 @@
+"""A policy bundle: Rego modules, settings and identity, read once and then fixed.
+
+What was loaded stays what is enforced: nothing is read from the folder again, so a change on disk takes effect
+when the memory is opened anew, and a decision names the digest of the text that made it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from agent_runtime_ref.errors import BundleError, DocumentError
+from agent_runtime_ref.policy.bundle_files import Files, read_files
+from agent_runtime_ref.policy.engine import BundleIdentity
+from agent_runtime_ref.policy.metadata import RuleInfo, rules_of
+from agent_runtime_ref.policy.settings_check import check_references
+from agent_runtime_ref.resources import policies_path
+
+__all__ = ["Bundle", "load_bundle"]
+
+MANIFEST = ".manifest"
+UNVERSIONED = "unversioned"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Policies as loaded; immutable, so that threads may share it."""
+
+    modules: tuple[tuple[str, str], ...]  # path and text, sorted, tests left out
+    data_json: str
+    digest: str
+    revision: str
+    settings: Mapping[str, Any]
+    detectors: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def identity(self) -> BundleIdentity:
+        """Which policies these are."""
+        return BundleIdentity(self.digest, self.revision)
+
+    @cached_property
+    def rules(self) -> tuple[RuleInfo, ...]:
+        """The rules as their METADATA describes them; read at the first use, since YAML is slow."""
+        return tuple(rule for path, text in self.modules for rule in rules_of(path, text))
+
+
+def load_bundle(path: Path | str | None = None, *, expected_digest: str | None = None) -> Bundle:
+    """Return the bundle in a folder or a .tar.gz archive; without a path, the bundled one.
+
+    Raises:
+        BundleError: reason bundle_missing (nothing there to decide with), bundle_tampered (another digest than
+            expected) or settings_malformed (data or manifest not usable).
+        ResourceNotFoundError: the path does not exist.
+    """
+    location = policies_path(path)
+    files = read_files(location)
+    digest = _digest(files)
+    if expected_digest is not None and digest != expected_digest:
+        raise BundleError("bundle_tampered", f"{location} has digest {digest}, expected {expected_digest}")
+    modules = tuple((name, _text(name, raw)) for name, raw in files if name.endswith(".rego"))
+    if not modules:
+        raise BundleError("bundle_missing", f"no Rego module in {location}")
+    manifest = _manifest(dict(files).get(MANIFEST))
+    data = _data(files, manifest)
+    return Bundle(
+        modules=modules,
+        data_json=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
+        digest=digest,
+        revision=str(manifest.get("revision") or UNVERSIONED),
+        settings=_settings(data, str(location)),
+        detectors=_mapping(data, "memory", "detectors"),
+        source=str(location),
+    )
+
+
+def _digest(files: Files) -> str:
+    """Return SHA-256 over the sorted paths and the SHA-256 of each file."""
+    total = hashlib.sha256()
+    for name, raw in files:
+        total.update(f"{name}\0{hashlib.sha256(raw).hexdigest()}\n".encode())
+    return f"sha256:{total.hexdigest()}"
+
+
+def _text(name: str, raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BundleError("settings_malformed", f"{name} is not UTF-8") from error
+
+
+def _json(name: str, raw: bytes) -> Any:
+    """Return the value of a JSON file; duplicate keys and NaN are refused, since engines differ on them."""
+    try:
+        return json.loads(_text(name, raw), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BundleError("settings_malformed", f"{name}: {error}") from error
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key `{twice}` stands twice")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"`{name}` is no number")
+
+
+def _manifest(raw: bytes | None) -> Mapping[str, Any]:
+    """Return the manifest; a folder without one is a bundle without a revision."""
+    if raw is None:
+        return {}
+    manifest = _json(MANIFEST, raw)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("roots", []), list):
+        raise BundleError("settings_malformed", f"{MANIFEST} must be a mapping, its roots a list")
+    return manifest
+
+
+def _data(files: Files, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all data.json files as one document, each at the place that its folder says."""
+    roots = manifest.get("roots")
+    merged: dict[str, Any] = {}
+    for name, raw in files:
+        if PurePosixPath(name).name != "data.json":
+            continue
+        place = PurePosixPath(name).parent.parts
+        value = _json(name, raw)
+        for part in reversed(place):
+            value = {part: value}
+        if not isinstance(value, dict):
+            raise BundleError("settings_malformed", f"{name} must be a mapping")
+        if roots and not all(any(_under(top, root) for root in roots) for top in value):
+            raise BundleError("settings_malformed", f"{name} lies outside the roots of the bundle")
+        _merge(merged, value, name)
+    return merged
+
+
+def _under(top: str, root: Any) -> bool:
+    return root == "" or str(root).split("/")[0] == top
+
+
+def _merge(target: dict[str, Any], value: dict[str, Any], name: str) -> None:
+    for key, part in value.items():
+        if key not in target:
+            target[key] = part
+        elif isinstance(target[key], dict) and isinstance(part, dict):
+            _merge(target[key], part, name)
+        else:
+            raise BundleError("settings_malformed", f"{name} gives `{key}` a second value")
+
+
+def _mapping(data: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    value: Any = data
+    for part in path:
+        value = value.get(part, {}) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _settings(data: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """Return `data.memory.settings`, checked against its schema and for what it refers to.
+
+    Raises:
+        BundleError: reason settings_malformed.
+    """
+    from agent_runtime_ref.validation import check
+
+    settings = _mapping(data, "memory", "settings")
+    try:
+        check("policy_settings", settings, source=source)
+    except DocumentError as error:
+        raise BundleError("settings_malformed", str(error)) from error
+    problem = next(check_references(settings), None)
+    if problem is not None:
+        raise BundleError("settings_malformed", problem)
+    return settings

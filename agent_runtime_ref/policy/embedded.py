@@ -1,0 +1,155 @@
+"""The embedded engine: regorus in this process, one interpreter a thread, JSON in and out.
+
+regorus objects belong to the thread that made them, hold the interpreter lock while they evaluate and cannot be
+interrupted; so each thread has its own, and the bound is on the input. Whatever is not a decision document is an
+`EngineFailureError`, a panic among it, which Python sees as a `BaseException`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from agent_runtime_ref.errors import BundleError, EngineFailureError
+from agent_runtime_ref.policy.bundle import Bundle
+from agent_runtime_ref.policy.engine import ENTRYPOINTS
+from agent_runtime_ref.policy.golden import check_golden
+
+__all__ = ["CANDIDATES_MAX", "INPUT_BYTES_MAX", "EmbeddedEngine", "Interpreter", "new_interpreter"]
+
+CANDIDATES_MAX = 1_000
+INPUT_BYTES_MAX = 512 * 1024
+
+_RULES = {entrypoint: f"data.{entrypoint}.decision" for entrypoint in ENTRYPOINTS}
+_UNDEFINED = "<undefined>"
+
+
+class Interpreter(Protocol):
+    """What is used of a regorus engine."""
+
+    def set_input_json(self, text: str) -> None:
+        """Take the input document."""
+        ...
+
+    def eval_rule_as_json(self, rule: str) -> str:
+        """Return the value of a rule as JSON."""
+        ...
+
+
+def new_interpreter(bundle: Bundle) -> Interpreter:
+    """Return a regorus engine with the policies of `bundle`; it may be used by the calling thread only."""
+    import regorus
+
+    engine: Any = regorus.Engine()
+    for path, text in bundle.modules:
+        engine.add_policy(path, text)
+    engine.add_data_json(bundle.data_json)
+    interpreter: Interpreter = engine
+    return interpreter
+
+
+class EmbeddedEngine:
+    """Evaluates a bundle in process. Thread-safe; survives a fork, since a child keeps its thread's engine."""
+
+    name = "embedded"
+
+    def __init__(
+        self, bundle: Bundle, *, interpreters: Callable[[Bundle], Interpreter] = new_interpreter
+    ) -> None:
+        """Load `bundle` and hold it to the golden cases.
+
+        Raises:
+            BundleError: a module does not parse, or an empty input is not refused.
+        """
+        self.bundle = bundle
+        self.identity = bundle.identity
+        self._interpreters = interpreters
+        self._local = threading.local()
+        self._closed = False
+        check_golden(self.evaluate)
+
+    def evaluate(self, entrypoint: str, document: str) -> dict[str, Any]:
+        """Return the decision document of `entrypoint` for `document`, a JSON text.
+
+        Raises:
+            EngineFailureError: there is no clear answer; nothing may be done.
+        """
+        if self._closed:
+            raise EngineFailureError("engine_exception", "the engine is closed")
+        rule = _RULES.get(entrypoint)
+        if rule is None:
+            raise EngineFailureError("engine_undefined", f"no entrypoint `{entrypoint}`")
+        _check_size(document)
+        answer = self._answer(rule, document)
+        if answer == _UNDEFINED:
+            raise EngineFailureError("engine_undefined", rule)
+        if not isinstance(answer, dict):
+            raise EngineFailureError("engine_wrong_type", type(answer).__name__)
+        return answer
+
+    def close(self) -> None:
+        """Refuse from now on; each thread's interpreter goes with its thread."""
+        self._closed = True
+        self._local.__dict__.clear()
+
+    def _answer(self, rule: str, document: str) -> Any:
+        try:
+            interpreter = self._own()
+            interpreter.set_input_json(document)
+            return json.loads(interpreter.eval_rule_as_json(rule))
+        except (KeyboardInterrupt, SystemExit, EngineFailureError):
+            raise
+        except BaseException as error:
+            # Whatever state it is in now: the next question gets a new one.
+            self._local.__dict__.clear()
+            raise _failure(error) from error
+
+    def _own(self) -> Interpreter:
+        """Return this thread's interpreter."""
+        interpreter: Interpreter | None = getattr(self._local, "interpreter", None)
+        if interpreter is None:
+            interpreter = self._interpreters(self.bundle)
+            self._local.interpreter = interpreter
+        return interpreter
+
+
+def _check_size(document: str) -> None:
+    """Refuse what would hold the interpreter lock for too long.
+
+    Raises:
+        EngineFailureError: reason input_too_large.
+    """
+    size = len(document) if document.isascii() else len(document.encode("utf-8", "surrogatepass"))
+    if size > INPUT_BYTES_MAX:
+        raise EngineFailureError("input_too_large", f"{size} bytes, at most {INPUT_BYTES_MAX}")
+    # A list of a thousand has 999 commas, so that a usual document need not be parsed a second time.
+    if document.count(",") < CANDIDATES_MAX:
+        return
+    try:
+        value = json.loads(document)
+    except ValueError as error:
+        raise EngineFailureError("engine_exception", "the input is no JSON") from error
+    candidates = value.get("candidates") if isinstance(value, dict) else None
+    if isinstance(candidates, list) and len(candidates) > CANDIDATES_MAX:
+        raise EngineFailureError("input_too_large", f"{len(candidates)} candidates, at most {CANDIDATES_MAX}")
+
+
+def _failure(error: BaseException) -> EngineFailureError:
+    """Return what an exception of the engine means; of its text only the first line, without a stack."""
+    if isinstance(error, BundleError):
+        return EngineFailureError(error.reason, error.detail)
+    detail = _sentence(error)
+    if type(error).__name__ == "PanicException":
+        return EngineFailureError("engine_panic", detail)
+    if "not a valid rule path" in detail:
+        return EngineFailureError("engine_undefined", detail)
+    return EngineFailureError("engine_exception", f"{type(error).__name__}: {detail}")
+
+
+def _sentence(error: BaseException) -> str:
+    """Return the line of a regorus error that says what is wrong, without the source it quotes."""
+    lines = [line.strip() for line in str(error).split("Stack backtrace", 1)[0].splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith("error:")] or lines
+    return said[0][:200] if said else "no message"

@@ -1,0 +1,50 @@
+"""What a schema cannot say of the settings: that every name they refer to is one they define."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["check_references"]
+
+
+def check_references(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each reference that leads nowhere; the settings follow their schema already."""
+    classes = settings["classes"]
+    yield from _known(
+        "purposes", (name for one in settings["purposes"].values() for name in one["classes"]), classes
+    )
+    yield from _known("permitted", settings["permitted"], classes)
+    yield from _known("provenance_classes", settings["provenance_classes"], classes)
+    yield from _once(
+        "trust_floors", (name for group in settings["trust_floors"].values() for name in group), classes
+    )
+    yield from _once(
+        "age_limits", (name for limit in settings["age_limits"] for name in limit["classes"]), classes
+    )
+    yield from _known("trust_floors", settings["trust_floors"], settings["trust_ranks"], "trust level")
+    sources = settings["sources"]
+    for memory_class, kinds in settings["permitted"].items():
+        for kind, permitted in kinds.items():
+            yield from _known(f"permitted.{memory_class}.{kind}", permitted, sources, "source")
+    yield from _known("conversation.sources", settings["conversation"]["sources"], sources, "source")
+    yield from _known("relearn_sources", settings["relearn_sources"], sources, "source")
+    yield from _known("inspection_purpose", [settings["inspection_purpose"]], settings["purposes"], "purpose")
+
+
+def _known(
+    place: str, names: Iterable[str], known: Mapping[str, Any], what: str = "memory class"
+) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            yield f"memory.settings.{place} names the {what} `{name}`, which the settings do not define"
+
+
+def _once(place: str, names: Iterable[str], classes: Mapping[str, Any]) -> Iterator[str]:
+    """A class that no group names would have no bound at all; one named twice would have two."""
+    counted = Counter(names)
+    yield from _known(place, counted, classes)
+    for name in classes:
+        if counted[name] != 1:
+            yield f"memory.settings.{place} must name the memory class `{name}` once, not {counted[name]} times"
