@@ -20,6 +20,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP)  ## the locked environment in .venv, every package checked by its hash
+	@echo "$(VENV) is ready"
 
 # The environment is made anew only where there is none; packages follow the lock.
 $(BIN)/python:
@@ -58,7 +59,7 @@ lint-rego:
 
 test-wheel: $(STAMP)  ## build the wheel, install it into an empty environment, test it outside the checkout
 	@rm -rf $(WHEEL_FOLDER)
-	@$(BIN)/python -m build --wheel --no-isolation --outdir $(WHEEL_FOLDER) . >$(VENV)/.build || { cat $(VENV)/.build; exit 1; }
+	@$(BIN)/python -m build --wheel --no-isolation --outdir $(WHEEL_FOLDER) . >$(VENV)/.build 2>&1 || { cat $(VENV)/.build; exit 1; }
 	@BASE_PYTHON="$(BIN)/python" .ci/test-wheel $(WHEEL_FOLDER)/*.whl
 
 bench: $(STAMP)  ## the numbers at 100,000 records, in about five minutes
