@@ -1,0 +1,115 @@
+"""The two files that a user writes: runtime.yaml becomes `Settings`, memory.yaml becomes records.
+
+A setting is taken from the option, else from the environment, else from runtime.yaml, else from the defaults.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent_runtime_ref import validation
+from agent_runtime_ref.contracts import MemoryRecord
+from agent_runtime_ref.memory import MemoryStore, seed_records
+from agent_runtime_ref.resources import configs_path
+
+__all__ = ["ENVIRONMENT", "Settings", "load_memory_store", "load_seed_records", "load_settings"]
+
+SETTINGS_VARIABLE = "AGENT_RUNTIME_SETTINGS"
+# Setting -> the environment variable that overrides the file.
+ENVIRONMENT = {
+    "store": "AGENT_RUNTIME_STORE",
+    "engine": "AGENT_RUNTIME_ENGINE",
+    "policies": "AGENT_RUNTIME_POLICIES",
+    "log": "AGENT_RUNTIME_LOG",
+    "trace": "AGENT_RUNTIME_TRACE",
+}
+_FILE_STORES = ("seeds:", "jsonl:", "sqlite:")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where a runtime keeps its memory, which policies decide and where it leaves traces."""
+
+    store: str = "seeds:"
+    engine: str = "embedded"
+    policies: str | None = None  # None: the bundled policies
+    policies_digest: str | None = None  # the bundle must have it, wherever the path came from
+    log: str | None = None
+    trace: str | None = None
+    file: str | None = None  # the runtime.yaml that was read
+
+
+def load_memory_store(path: str | Path | None = None) -> MemoryStore:
+    """Return the in-memory store of a memory.yaml; the bundled one without a path.
+
+    Raises:
+        DocumentTypeError, DocumentValueError: the first documented error, with file, line and column.
+    """
+    return MemoryStore(load_seed_records(path))
+
+
+def load_seed_records(path: str | Path | None = None) -> list[MemoryRecord]:
+    """Return the records of a memory.yaml, in its order; the bundled ones without a path."""
+    return seed_records(path)
+
+
+def load_settings(
+    path: str | Path | None = None,
+    *,
+    options: Mapping[str, str | None] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Return the settings in force.
+
+    `options` are those of a command or a call, None where one was not given; `path` is the option that names a
+    runtime.yaml. An empty environment variable counts as unset.
+
+    Raises:
+        DocumentTypeError, DocumentValueError: the file does not follow its schema, or an override does not.
+    """
+    environ = os.environ if environ is None else environ
+    path = path or environ.get(SETTINGS_VARIABLE) or configs_path() / "runtime.yaml"
+    settings = _from_file(Path(path))
+    overrides = {
+        name: (options or {}).get(name) or environ.get(variable) for name, variable in ENVIRONMENT.items()
+    }
+    for name in options or {}:
+        assert name in ENVIRONMENT, name
+    named = {name: value for name, value in overrides.items() if value}
+    # An override is held to the same schema as the file, so that a misspelt engine is refused wherever it is said.
+    checked = {name: {"path": value} if name == "policies" else value for name, value in named.items()}
+    validation.check("runtime_config", checked)
+    return replace(settings, **named)
+
+
+def _from_file(path: Path) -> Settings:
+    """Return the settings of one runtime.yaml; its relative paths begin at its own folder."""
+    document = validation.load_document(path, schema="runtime_config")
+    folder = path.absolute().parent
+    policies: Mapping[str, Any] = document.get("policies", {})
+    return Settings(
+        store=_anchored_store(document.get("store", "seeds:"), folder),
+        engine=document.get("engine", "embedded"),
+        policies=_anchored(policies.get("path"), folder),
+        policies_digest=policies.get("digest"),
+        log=_anchored(document.get("log"), folder),
+        trace=_anchored(document.get("trace"), folder),
+        file=str(path),
+    )
+
+
+def _anchored(path: str | None, folder: Path) -> str | None:
+    """Return a path that no longer depends on the folder a command was called in."""
+    return None if path is None else str(folder / path)
+
+
+def _anchored_store(address: str, folder: Path) -> str:
+    """Return a store address whose file, if it names one, is found from anywhere."""
+    scheme, colon, rest = address.partition(":")
+    if scheme + colon in _FILE_STORES and rest:
+        return scheme + colon + str(folder / rest)
+    return address
