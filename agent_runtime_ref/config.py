@@ -65,8 +65,8 @@ def load_settings(
 ) -> Settings:
     """Return the settings in force.
 
-    `options` are those of a command or a call, None where one was not given; `path` is the option that names a
-    runtime.yaml. An empty environment variable counts as unset.
+    `options` are those of a command or a call, None where one was not given; `path` is the option that names
+    a runtime.yaml. An empty environment variable counts as unset.
 
     Raises:
         DocumentTypeError, DocumentValueError: the file does not follow its schema, or an override does not.
@@ -80,7 +80,7 @@ def load_settings(
     for name in options or {}:
         assert name in ENVIRONMENT, name
     named = {name: value for name, value in overrides.items() if value}
-    # An override is held to the same schema as the file, so that a misspelt engine is refused wherever it is said.
+    # Overrides are held to the file's schema: a misspelt engine is refused wherever it is said.
     checked = {name: {"path": value} if name == "policies" else value for name, value in named.items()}
     validation.check("runtime_config", checked)
     return replace(settings, **named)

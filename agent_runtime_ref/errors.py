@@ -56,7 +56,7 @@ def _rebuild(cls: type[GovernanceError], values: dict[str, object]) -> Governanc
     return cls(**values)
 
 
-# Documents ---------------------------------------------------------------------------------------------------
+# Documents --------------------------------------------------------------------------------------------------
 
 
 class DocumentError(GovernanceError):
@@ -144,7 +144,7 @@ class ResourceNotFoundError(GovernanceError):
         super().__init__(kind=kind, looked=str(looked))
 
 
-# Decisions ---------------------------------------------------------------------------------------------------
+# Decisions --------------------------------------------------------------------------------------------------
 
 
 class PolicyDeniedError(GovernanceError):
@@ -176,7 +176,7 @@ class EngineFailureError(PolicyDeniedError):
         self, reason: str, detail: str = "", *, operation: str = "decide", decision: Decision | None = None
     ) -> None:
         assert reason in ENGINE_FAILURE_REASONS, reason
-        # The gate supplies the decision: an engine that failed has none, and the refusal is logged all the same.
+        # The gate supplies the decision: an engine that failed has none, and the refusal is logged anyway.
         GovernanceError.__init__(self, reason=reason, detail=detail, operation=operation, decision=decision)
         self.reason = reason
         self.detail = detail
@@ -185,7 +185,8 @@ class EngineFailureError(PolicyDeniedError):
 
     def __str__(self) -> str:
         """Return the operation and what the engine did."""
-        operation = self.decision.operation if self.decision is not None else self.operation
+        decision: Decision | None = self.decision
+        operation = self.operation if decision is None else decision.operation
         return self.message.format(operation=operation, reason=self.reason, detail=self.detail or "no detail")
 
 
@@ -202,16 +203,20 @@ class BundleError(GovernanceError):
         self.detail = detail
 
 
+def _why(decision: Decision) -> str:
+    """Return reasons and rules of a decision, in its order."""
+    return f"{', '.join(decision.reasons)} ({', '.join(decision.rule_ids) or 'no rule'})"
+
+
 class SeedsRefusedError(GovernanceError):
-    """The write policy refuses records of a seed file; nothing of that file can be read until it is mended."""
+    """The write policy refuses records of a seed file; nothing of it can be read until it is mended."""
 
     code = "policy.seeds_refused"
     message = "seed records refused by the write policy: {refused}; mend the file or the policy"
 
     def __init__(self, outcomes: Sequence[tuple[int, str, PolicyDeniedError]]) -> None:
         rows = [
-            f"#{number} `{memory_id}` {', '.join(outcome.decision.reasons)} ({', '.join(outcome.decision.rule_ids)})"
-            for number, memory_id, outcome in outcomes
+            f"#{number} `{memory_id}` {_why(outcome.decision)}" for number, memory_id, outcome in outcomes
         ]
         super().__init__(outcomes=outcomes, refused="; ".join(rows))
         self.outcomes = tuple(outcomes)
@@ -231,7 +236,7 @@ class TextError(GovernanceError, ValueError):
         super().__init__(problem=problem)
 
 
-# Stores ------------------------------------------------------------------------------------------------------
+# Stores -----------------------------------------------------------------------------------------------------
 
 
 class StoreError(GovernanceError):
@@ -308,7 +313,7 @@ class DecisionLogError(StoreError):
     message = "decision log of `{store}` not writable: {problem}; nothing was read or written"
 
 
-# Command -----------------------------------------------------------------------------------------------------
+# Command ----------------------------------------------------------------------------------------------------
 
 
 class UsageError(GovernanceError):

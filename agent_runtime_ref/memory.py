@@ -1,7 +1,7 @@
 """The in-memory store of the seeds, and the seed records themselves.
 
-`MemoryStore` lies below the gates: it applies no policy, assigns no trust and keeps no log. An agent reads and
-writes through `GovernedMemory`; this is what a test, a script or a first look uses.
+`MemoryStore` lies below the gates: it applies no policy, assigns no trust and keeps no log. An agent reads
+and writes through `GovernedMemory`; this is what a test, a script or a first look uses.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class MemoryStore:
         self._lock = RLock()
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], *, clock: Clock | None = None, ids: Ids | None = None) -> MemoryStore:
+    def from_dict(
+        cls, document: Mapping[str, Any], *, clock: Clock | None = None, ids: Ids | None = None
+    ) -> MemoryStore:
         """Return the store of a document of the shape of memory.yaml."""
         # A path is no mapping: a string must not make this method open a file.
         checked = None if isinstance(document, str | bytes | os.PathLike) else document
@@ -100,9 +102,8 @@ class MemoryStore:
             kept: dict[object, str] = {}
             removed = []
             for record in sorted(own, key=lambda record: -record.revision):
-                if not _is_live(record, now_us) and record.status != "quarantined":
-                    removed.append(record.memory_id)
-                elif kept.setdefault(_sameness(record), record.memory_id) != record.memory_id:
+                gone = record.status != "quarantined" and not _is_live(record, now_us)
+                if gone or kept.setdefault(_sameness(record), record.memory_id) != record.memory_id:
                     removed.append(record.memory_id)
             for memory_id in removed:
                 del self._records[memory_id]
@@ -111,7 +112,7 @@ class MemoryStore:
     def _head(self, candidate: MemoryCandidate) -> MemoryRecord | None:
         """Return the record whose revision a replacement continues.
 
-        Without a key that is the highest revision of (tenant, class, kind), which is continued, never superseded.
+        Without a key that is the highest revision of (tenant, class, kind): continued, never superseded.
         """
         found = [
             record
@@ -225,7 +226,9 @@ def _terms(query: str) -> tuple[str, ...]:
 
 def _is_live(record: MemoryRecord, now_us: int) -> bool:
     """Say whether a record is active and has not expired."""
-    return record.status == "active" and (record.expires_at is None or microseconds(record.expires_at) > now_us)
+    return record.status == "active" and (
+        record.expires_at is None or microseconds(record.expires_at) > now_us
+    )
 
 
 def _rank(record: MemoryRecord, terms: tuple[str, ...], now_us: int) -> tuple[int, int, int, str]:

@@ -1,4 +1,4 @@
-"""Who asks: identity out of the caller's trusted context, never out of memory content or a model's argument."""
+"""Who asks: identity out of a trusted context, never out of memory content or a model's argument."""
 
 from __future__ import annotations
 
@@ -35,13 +35,17 @@ class Caller:
         for name in _OPTIONAL:
             if not isinstance(getattr(self, name), str | None):
                 raise DocumentTypeError(f"caller $.{name}: must be a string", path=f"$.{name}")
-        # One string is a collection of strings too: `roles="operator"` must not become eight one-letter roles.
-        roles = self.roles
-        if not isinstance(roles, tuple | list | set | frozenset) or not all(isinstance(name, str) for name in roles):
+        # A string is a collection of strings too: `roles="operator"` must not become eight roles.
+        if not isinstance(self.roles, tuple | list | set | frozenset) or not _all_strings(self.roles):
             raise DocumentTypeError("caller $.roles: must be a list of strings", path="$.roles")
-        object.__setattr__(self, "roles", tuple(sorted(set(roles))))
+        object.__setattr__(self, "roles", tuple(sorted(set(self.roles))))
 
     @property
     def own_subject(self) -> str:
         """The user whose records this caller may see: the subject acted for, else the principal."""
         return self.principal_id if self.subject is None else self.subject
+
+
+def _all_strings(names: Collection[object]) -> bool:
+    """Say whether every name is a string."""
+    return all(isinstance(name, str) for name in names)

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref import validation
-from agent_runtime_ref.contracts.parts import listed
-from agent_runtime_ref.contracts.record import Origin
+from agent_runtime_ref.contracts.parts import frozen_list, listed
+from agent_runtime_ref.contracts.record import Origin, origin_part
 
 __all__ = ["MemoryCandidate"]
 
 _SCHEMA = "memory_candidate"
-_PLAIN = ("tenant_id", "memory_class", "kind", "content", "source", "confidence", "provenance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +38,8 @@ class MemoryCandidate:
     scope: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        if type(self.derived_from) is list:
-            object.__setattr__(self, "derived_from", tuple(self.derived_from))
-        if type(self.scope) is list:
-            object.__setattr__(self, "scope", tuple(self.scope))
+        object.__setattr__(self, "derived_from", frozen_list(self.derived_from))
+        object.__setattr__(self, "scope", frozen_list(self.scope))
         validation.check(_SCHEMA, self.to_document())
 
     def to_document(self) -> dict[str, Any]:
@@ -65,7 +62,7 @@ class MemoryCandidate:
         if self.summary is not None:
             document["summary"] = self.summary
         if self.origin is not None:
-            document["origin"] = self.origin.to_document() if isinstance(self.origin, Origin) else self.origin
+            document["origin"] = origin_part(self.origin)
         if self.derived_from != ():
             document["derived_from"] = listed(self.derived_from)
         if self.scope != ():
@@ -77,7 +74,13 @@ class MemoryCandidate:
         """Return the candidate of a memory_candidate document: a mapping, or the path of a file."""
         document = validation.load_document(source, schema=_SCHEMA)
         return cls(
-            *(document[name] for name in _PLAIN),
+            document["tenant_id"],
+            document["memory_class"],
+            document["kind"],
+            document["content"],
+            document["source"],
+            document["confidence"],
+            document["provenance"],
             document.get("revision_mode", "append"),
             key=document.get("key"),
             subject=document.get("subject"),

@@ -45,5 +45,5 @@ class Decision:
     def from_document(cls, source: object) -> Decision:
         """Return the decision of a decision document: a mapping, or the path of a file."""
         document = validation.load_document(source, schema="decision")
-        lists = ("reasons", "rule_ids", "obligations")
-        return cls(**{name: tuple(value) if name in lists else value for name, value in document.items()})
+        lists = {name: tuple(document[name]) for name in ("reasons", "rule_ids", "obligations")}
+        return cls(**{**document, **lists})

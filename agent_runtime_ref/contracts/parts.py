@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["NOT_AN_INSTANT", "in_utc", "instant_of", "listed", "text_of"]
+__all__ = ["NOT_AN_INSTANT", "frozen_list", "in_utc", "instant_of", "listed", "text_of"]
 
 # Stands in a document for what no instant is, so that the schema refuses it with the field's own sentence:
 # a string would pass as one although the attribute wants a datetime.
@@ -17,11 +17,11 @@ def text_of(moment: object) -> object:
         return NOT_AN_INSTANT
     if moment.tzinfo is not UTC:
         moment = in_utc(moment)
-    return moment.isoformat()[:-6] + "Z"
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return an aware datetime in UTC; one that UTC cannot express stays as it is, for the schema to refuse."""
+    """Return an aware datetime in UTC; one that UTC cannot express stays, for the schema to refuse."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:
@@ -31,6 +31,11 @@ def in_utc(moment: datetime) -> datetime:
 def instant_of(text: str | None) -> datetime | None:
     """Return the instant of a checked text."""
     return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def frozen_list(value: object) -> object:
+    """Return a list as the tuple that values hold; anything else stays, for the schema to refuse."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def listed(value: object) -> object:

@@ -34,7 +34,7 @@ class Clause:
 class Plan:
     """All clauses, in the order of their rule ids: the first failing filter gives the reason.
 
-    INVARIANT: an incomplete plan expresses less than the policy; the gate then asks the policy for every match.
+    INVARIANT: an incomplete plan expresses less than the policy; the gate then asks it about every match.
     """
 
     clauses: tuple[Clause, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref import validation
-from agent_runtime_ref.contracts.parts import listed
+from agent_runtime_ref.contracts.parts import frozen_list, listed
 
 __all__ = ["RetrievalQuery"]
 
@@ -40,8 +40,7 @@ class RetrievalQuery:
 
     def __post_init__(self) -> None:
         for name in ("allowed_classes", *_SELECTORS):
-            if type(getattr(self, name)) is list:
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, frozen_list(getattr(self, name)))
         validation.check(_SCHEMA, self.to_document())
 
     def to_document(self) -> dict[str, Any]:
@@ -96,4 +95,3 @@ class RetrievalQuery:
             subject=document.get("subject"),
             **{name: tuple(document.get(name, ())) for name in _SELECTORS},
         )
-

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_runtime_ref import validation
-from agent_runtime_ref.contracts.parts import in_utc, instant_of, listed, text_of
+from agent_runtime_ref.contracts.parts import frozen_list, in_utc, instant_of, listed, text_of
 
 __all__ = ["MemoryRecord", "Origin"]
 
 _SCHEMA = "memory_record"
+# Stands in a document for an origin of the wrong type: a mapping would pass although the attribute is none.
+_NO_ORIGIN = False
 # The document's names, where the record's own differ.
 _FIELDS = {"record_id": "memory_id", "record_kind": "kind", "value": "content"}
 
@@ -79,10 +81,8 @@ class MemoryRecord:
             moment = getattr(self, name)
             if moment is not None and isinstance(moment, datetime) and moment.tzinfo not in (None, UTC):
                 object.__setattr__(self, name, in_utc(moment))
-        if type(self.derived_from) is list:
-            object.__setattr__(self, "derived_from", tuple(self.derived_from))
-        if type(self.scope) is list:
-            object.__setattr__(self, "scope", tuple(self.scope))
+        object.__setattr__(self, "derived_from", frozen_list(self.derived_from))
+        object.__setattr__(self, "scope", frozen_list(self.scope))
         validation.check(_SCHEMA, self.to_document(), fields=_FIELDS)
 
     def to_document(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class MemoryRecord:
         if self.summary is not None:
             document["summary"] = self.summary
         if self.origin is not None:
-            document["origin"] = self.origin.to_document() if isinstance(self.origin, Origin) else self.origin
+            document["origin"] = origin_part(self.origin)
         if self.expires_at is not None:
             document["expires_at"] = text_of(self.expires_at)
         if self.status != "active":
@@ -155,6 +155,11 @@ class MemoryRecord:
             derived_from=tuple(document.get("derived_from", ())),
             scope=tuple(document.get("scope", ())),
         )
+
+
+def origin_part(origin: object) -> object:
+    """Return the `origin` part of a document; what is no origin stays, for the schema to refuse."""
+    return origin.to_document() if isinstance(origin, Origin) else _NO_ORIGIN
 
 
 def default_kind(memory_class: object) -> str:

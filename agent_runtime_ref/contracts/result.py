@@ -75,7 +75,7 @@ class RetrievalResult:
 
     @classmethod
     def from_document(cls, source: object) -> RetrievalResult:
-        """Return the result of a document (a mapping or the path of a file): without hits, which it only names."""
+        """Return the result of a document, a mapping or the path of a file; hits it only names."""
         document = validation.load_document(source, schema="retrieval_result")
         exclusions = dict(document.get("exclusions", {}))
         return cls(document, (), exclusions, None, document.get("underfilled", False))

@@ -1,7 +1,7 @@
 """JSON Schema in, documented errors out.
 
-`is_valid` and `check` are the hot path (`jsonschema-rs`); why a document was refused is worked out only then, by
-`jsonschema`, with the sentences that stand in the schema as `errorMessage`.
+`is_valid` and `check` are the hot path (`jsonschema-rs`); why a document was refused is worked out only then,
+by `jsonschema`, with the sentences that stand in the schema as `errorMessage`.
 """
 
 from __future__ import annotations

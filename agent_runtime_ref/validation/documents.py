@@ -23,8 +23,8 @@ _INSTANTS_BY_KIND = tuple(DOCUMENT_KINDS)
 def load_document(source: object, *, schema: str | None = None) -> dict[str, Any]:
     """Return a checked document: from a path (YAML, or JSON by its ending) or from a mapping.
 
-    Without `schema` the document's own `kind` names it. Strings are as written; an aware datetime in an instant
-    field becomes its text.
+    Without `schema` the document's own `kind` names it. Strings are as written; an aware datetime in an
+    instant field becomes its text.
 
     Raises:
         DocumentTypeError, DocumentValueError: with `.path`, and for a file `.line`, `.column` and `.source`.

@@ -1,7 +1,7 @@
 """Why a document was refused: every error, in the documented order, with the schema's own sentences.
 
-Only called after a refusal, since `jsonschema` takes a third of a second to import. Its validator is bent to the
-verdict of the hot path: integers, strings and patterns are the strict ones.
+Only called after a refusal, since `jsonschema` takes a third of a second to import. Its validator is bent to
+the verdict of the hot path: integers, strings and patterns are the strict ones.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jsonschema import Draft202012Validator, FormatChecker, TypeChecker, Validat
 
 from agent_runtime_ref.validation.findings import Finding, Located, Location, json_path
 from agent_runtime_ref.validation.schemas import CompiledSchema, Json, duplicates, is_json
-from agent_runtime_ref.validation.sentences import sentence
+from agent_runtime_ref.validation.sentences import renamed, sentence
 
 __all__ = ["explain"]
 
 # Errors of one part are told in this order: the type first, then blank, then the bounds.
-_KEYWORDS = ("type", "keys", "encoding", "required", "const", "enum", "format", "pattern", "minLength", "maxLength")
+_KEYWORDS = ("type", "keys", "encoding", "required", "const", "enum", "format", "pattern", "maxLength")
 
 Errors = Iterator[ValidationError]
 
@@ -40,12 +40,11 @@ def explain(
     found: dict[tuple[Location, str], Finding] = {}
     for location, error in errors:
         words, wrong_type = sentence(schema, location, error, fields)
-        place = positions.place(location, key=error.validator == "additionalProperties") if positions else None
+        keyword = str(error.validator)
+        place = positions.place(location, key=keyword == "additionalProperties") if positions else None
         line, column = place or (None, None)
-        path = json_path(tuple(fields.get(part, part) if isinstance(part, str) else part for part in location))
-        found.setdefault(
-            (location, words), Finding(words, str(error.validator), path, wrong_type, line, column, source)
-        )
+        path = json_path(renamed(location, fields))
+        found.setdefault((location, words), Finding(words, keyword, path, wrong_type, line, column, source))
     return tuple(found.values())
 
 
@@ -88,15 +87,21 @@ def _validator(name: str, schema: CompiledSchema) -> Any:
         "pattern": _pattern,
         "x-uniqueBy": _unique,
     }
-    strict = validators.extend(Draft202012Validator, keywords, type_checker=_types())
+    extend: Any = validators.extend
+    strict = extend(Draft202012Validator, keywords, type_checker=_types())
     return strict(dict(schema.schema), format_checker=formats)
 
 
-def _types() -> TypeChecker:
+def _is_string(_: object, value: object) -> bool:
+    return type(value) is str or isinstance(value, str) and isinstance(value, Enum)
+
+
+def _types() -> Any:
     """Return the types of the hot path: exact ones, with enum strings and tuples let in."""
-    return TypeChecker(
+    checker: Any = TypeChecker
+    return checker(
         {
-            "string": lambda _, value: type(value) is str or (isinstance(value, str) and isinstance(value, Enum)),
+            "string": _is_string,
             "integer": lambda _, value: type(value) is int,
             "number": lambda _, value: type(value) in (int, float),
             "boolean": lambda _, value: type(value) is bool,

@@ -1,7 +1,7 @@
 """The schemas, compiled once: `accepts` is the verdict on the hot path.
 
-`jsonschema-rs` decides. What JSON Schema cannot say is decided here over the raw values: `1.0` is no integer, a
-Decimal no number, NaN nothing at all, and no two seeds may share an id.
+`jsonschema-rs` decides. What JSON Schema cannot say is decided here over the raw values: `1.0` is no integer,
+a Decimal no number, NaN nothing at all, and no two seeds may share an id.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def duplicates(items: object, part: Json) -> list[tuple[int, str]]:
     seen: set[str] = set()
     found = []
     for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
-        value = item.get(key, default and default.format(idx=index + 1)) if isinstance(item, Mapping) else None
+        fallback = default and default.format(idx=index + 1)
+        value = item.get(key, fallback) if isinstance(item, Mapping) else None
         if isinstance(value, str) and value in seen:
             found.append((index, value))
         elif isinstance(value, str):
@@ -190,6 +191,8 @@ def _values(document: object, path: Location) -> Iterable[Any]:
 
 def _children(value: object, name: str | int) -> Iterable[Any]:
     """Return the children of a value that one step of a path leads to."""
+    if name == _ANY and isinstance(value, Mapping):
+        return value.values()
     if name == _ANY:
-        return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+        return value if isinstance(value, list | tuple) else ()
     return (value[name],) if isinstance(value, Mapping) and name in value else ()

@@ -1,4 +1,4 @@
-"""Turns one schema error into its sentence: the schema's `errorMessage`, else `{kind} {path}: {what is wanted}`."""
+"""Turns a schema error into its sentence: `errorMessage`, else `{kind} {path}: {what is wanted}`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from agent_runtime_ref.validation.findings import Location, json_path
 from agent_runtime_ref.validation.schemas import CompiledSchema
 
-__all__ = ["sentence", "unreadable_sentence"]
+__all__ = ["renamed", "sentence", "unreadable_sentence"]
 
 VALUE_MAX = 200  # characters of a user's own value that a sentence repeats
 
@@ -73,14 +73,20 @@ def _values(
     schema: CompiledSchema, location: Location, error: Any, fields: Mapping[str, str]
 ) -> dict[str, object]:
     """Return what a template may name: the schema, the path, the field, its index and its value."""
-    renamed = tuple(fields.get(part, part) if isinstance(part, str) else part for part in location)
-    field = next((part for part in reversed(renamed) if isinstance(part, str)), "")
+    named = renamed(location, fields)
+    field = next((part for part in reversed(named) if isinstance(part, str)), "")
     index = next((part for part in location if isinstance(part, int)), 0)
     value = str(error.instance)
     if len(value) > VALUE_MAX:
         value = value[:VALUE_MAX] + "..."
-    path = json_path(renamed)
-    return {field: value, "schema": schema.name, "path": path, "field": field, "idx": index + 1, "value": value}
+    path = json_path(named)
+    known = {"schema": schema.name, "path": path, "field": field, "idx": index + 1, "value": value}
+    return {field: value, **known}
+
+
+def renamed(location: Location, fields: Mapping[str, str]) -> Location:
+    """Return a location with the names that a sentence uses in place of the document's own."""
+    return tuple(fields.get(part, part) if isinstance(part, str) else part for part in location)
 
 
 def _wanted(keyword: str, error: Any) -> str:
@@ -110,5 +116,6 @@ def _wanted(keyword: str, error: Any) -> str:
         return "must be " + " or ".join(_TYPES[name] for name in names)
     if keyword in ("const", "enum"):
         values = [bound] if keyword == "const" else bound
-        return ("must be one of " if len(values) > 1 else "must be ") + ", ".join(f"`{item}`" for item in values)
+        names = ", ".join(f"`{item}`" for item in values)
+        return f"must be one of {names}" if len(values) > 1 else f"must be {names}"
     return wanted.get(keyword, f"does not satisfy {keyword}")

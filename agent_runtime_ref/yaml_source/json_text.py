@@ -1,4 +1,4 @@
-"""Reads JSON with positions: the standard decoder keeps the last of two duplicate keys and tells no places."""
+"""Reads JSON with positions: the standard decoder keeps the last of two equal keys and tells no places."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_json(data: bytes, *, source: str = "<json>") -> SourceDocument:
 
 
 class _Reader:
-    """A JSON decoder over one text; each method takes an offset and returns a value and the offset after it."""
+    """A JSON decoder over one text; a method takes an offset and returns a value and the offset after it."""
 
     def __init__(self, text: str, source: str) -> None:
         self.positions = Positions()

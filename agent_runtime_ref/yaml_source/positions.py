@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 
 from agent_runtime_ref.errors import DocumentUnreadableError
 
-__all__ = ["BYTES_MAX", "DEPTH_MAX", "Location", "Positions", "SourceDocument", "Surprise", "decoded", "refusal"]
+__all__ = [
+    "BYTES_MAX",
+    "DEPTH_MAX",
+    "Location",
+    "Positions",
+    "SourceDocument",
+    "Surprise",
+    "decoded",
+    "line_and_column",
+    "refusal",
+]
 
 BYTES_MAX = 64 * 1024 * 1024
 DEPTH_MAX = 64

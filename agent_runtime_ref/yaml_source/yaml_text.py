@@ -1,9 +1,10 @@
 """Reads YAML: composed first, each node looked at, constructed last.
 
-Both PyYAML loaders keep the last of two duplicate keys, expand aliases and accept a byte-order mark in silence,
-so nothing is constructed before the nodes have been walked. A plain scalar that YAML 1.1 turns into something its
-writer hardly meant (a date, an octal, a sexagesimal) becomes a `Surprise`, which no schema accepts: the error is
-then the documented one of that field. In an instant field a plain timestamp is the text as written.
+Both PyYAML loaders keep the last of two duplicate keys, expand aliases and accept a byte-order mark in
+silence, so nothing is constructed before the nodes have been walked. A plain scalar that YAML 1.1 turns into
+something its writer hardly meant (a date, an octal, a sexagesimal) becomes a `Surprise`, which no schema
+accepts: the error is then the documented one of that field. In an instant field a plain timestamp is the text
+as written.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ __all__ = ["read_yaml"]
 
 _CORE = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,38})")
-_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]*([eE][-+]?[0-9]{1,3})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_FLOAT = re.compile(
+    r"[-+]?(0|[1-9][0-9]*)\.[0-9]*([eE][-+]?[0-9]{1,3})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 _TRUE = frozenset({"yes", "true", "on"})
 
 
-def read_yaml(
-    data: bytes, *, source: str = "<yaml>", instant_fields: Collection[str] = ()
-) -> SourceDocument:
+def read_yaml(data: bytes, *, source: str = "<yaml>", instant_fields: Collection[str] = ()) -> SourceDocument:
     """Return the one document in `data`; None where it is empty.
 
     Raises:
@@ -50,7 +51,8 @@ def read_yaml(
         node = _loader()(text).get_single_node()
     except yaml.reader.ReaderError as error:
         line, column = line_and_column(text, error.position)
-        raise refusal("character that YAML does not permit", source=source, line=line, column=column) from error
+        reason = "character that YAML does not permit"
+        raise refusal(reason, source=source, line=line, column=column) from error
     except yaml.MarkedYAMLError as error:
         raise _from_yaml(error, source) from error
     reader = _Reader(source, frozenset(instant_fields))
@@ -76,19 +78,20 @@ def _loader() -> type[Any]:
     """Return the composing loader: aliases are refused, depth is bounded, before a node exists."""
     import yaml
 
+    composer_error: Any = yaml.composer.ComposerError
+    peek_event: Any = yaml.SafeLoader.peek_event
+
     class Loader(yaml.SafeLoader):
         depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
-            event = self.peek_event()
+            event = peek_event(self)
             if isinstance(event, yaml.AliasEvent):
-                raise yaml.composer.ComposerError(
-                    None, None, f"alias `*{event.anchor}`; write the value out", event.start_mark
-                )
+                raise composer_error(None, None, f"alias `*{event.anchor}`; write it out", event.start_mark)
             self.depth += 1
             if self.depth > DEPTH_MAX:
                 problem = f"nested deeper than {DEPTH_MAX} levels"
-                raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+                raise composer_error(None, None, problem, event.start_mark)
             node = super().compose_node(parent, index)
             self.depth -= 1
             return node
