@@ -72,7 +72,7 @@ bench-peers: $(STAMP)  ## what a user might pick instead, each in its own enviro
 	@$(BIN)/python -m bench.peers
 
 eval-detectors: $(STAMP)  ## how many attacks the detectors catch, and how many harmless texts they flag
-	@$(BIN)/python -m bench.detectors
+	@$(BIN)/python -m tests.eval_detectors
 
 lock: $(STAMP)  ## resolve requirements/*.txt anew; UPGRADE=--upgrade takes newer versions
 	@$(LOCK) $(UPGRADE) --all-extras --group dev -o requirements/dev.txt >/dev/null

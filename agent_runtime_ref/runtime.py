@@ -61,7 +61,7 @@ class GovernedMemory:
         self._store = store
         self._engine = engine
         detectors = Detectors(bundle.detectors)
-        words = Words(suspicious=detectors.suspicious, key=store.store_key())
+        words = Words(suspicious=lambda word: bool(detectors.scan({"word": word})), key=store.store_key())
         self._attributes = Attributes(words, Pseudonyms(partial(_subject_key, store)))
         point = DecisionPoint(engine, clock)
         recorder = Recorder(
@@ -76,7 +76,6 @@ class GovernedMemory:
             store=store,
             attributes=self._attributes,
             recorder=recorder,
-            detectors=detectors,
             ids=ids,
             durable_exempt=store.url.partition(":")[0] in bundle.settings["durable_on_volatile_stores"],
         )
@@ -114,9 +113,7 @@ class GovernedMemory:
             BundleError: the policies cannot be used.
             SeedsRefusedError: the write policy refuses a seed record.
         """
-        from agent_runtime_ref.resources import policies_dir
-
-        bundle = load_bundle(policies_dir(policies), expected_digest=policies_digest)
+        bundle = load_bundle(policies, expected_digest=policies_digest)
         opened = _engine(engine, bundle)
         clock = clock or SystemClock()
         scheme, _, path = store.partition(":")

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_runtime_ref.clock import Ids, instant
 from agent_runtime_ref.contracts import MemoryCandidate, MemoryRecord
-from agent_runtime_ref.enforcement.detectors import Detectors, Finding
+from agent_runtime_ref.enforcement.detectors import Finding, redact
 from agent_runtime_ref.enforcement.prepared import REDACTABLE, Prepared
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.stores.base import Change, Head
@@ -42,7 +42,6 @@ def amended(
     head: Head | None,
     now_us: int,
     ids: Ids,
-    detectors: Detectors,
 ) -> MemoryRecord:
     """Return the record to keep for an admitted candidate.
 
@@ -50,7 +49,7 @@ def amended(
         EngineFailureError: the policy assigned no usable trust or retention.
     """
     trust, retention, ttl_days = _assignment(assigned)
-    candidate = _redacted(item, obligations, detectors)
+    candidate = _redacted(item, obligations)
     pinned = item.pinned
     created_us = now_us if pinned is None or pinned.created_us is None else pinned.created_us
     return MemoryRecord(
@@ -114,7 +113,7 @@ def _named(findings: Sequence[Finding], obligation: Mapping[str, Any]) -> list[F
 
 
 def _redacted(
-    item: Prepared, obligations: Sequence[Mapping[str, Any]], detectors: Detectors
+    item: Prepared, obligations: Sequence[Mapping[str, Any]]
 ) -> MemoryCandidate:
     candidate = item.candidate
     findings = [finding for obligation in obligations for finding in _named(item.findings, obligation)]
@@ -124,11 +123,11 @@ def _redacted(
     for finding in findings:
         by_field.setdefault(finding.field, []).append(finding)
     changed: dict[str, Any] = {
-        name: detectors.redact(getattr(candidate, name), by_field[name])
+        name: redact(getattr(candidate, name), by_field[name])
         for name in ("content", "summary")
         if name in by_field
     }
     if "title" in by_field and candidate.origin is not None:
-        title = detectors.redact(candidate.origin.title, by_field["title"])
+        title = redact(candidate.origin.title, by_field["title"])
         changed["origin"] = replace(candidate.origin, title=title)
     return replace(candidate, **changed)

@@ -17,7 +17,8 @@ from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.policy.bundle import Bundle
 
-CANDIDATES_MAX = 1_000
+# Half of what an engine takes, so that long names do not exceed its bound on bytes.
+CANDIDATES_MAX = 500
 VARIANTS_MAX = 60
 ATTRIBUTES_MAX = 3
 

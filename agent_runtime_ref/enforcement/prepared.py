@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_runtime_ref.contracts import Caller, MemoryCandidate
 from agent_runtime_ref.enforcement.attributes import write_candidate
-from agent_runtime_ref.enforcement.detectors import Detectors, Finding
+from agent_runtime_ref.enforcement.detectors import Detectors, Finding, language
 from agent_runtime_ref.stores.base import Head, Slot, Store
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry.words import Words
@@ -77,7 +77,7 @@ def prepared(
     return Prepared(
         candidate=candidate,
         findings=detectors.scan(texts),
-        language=detectors.language(content),
+        language=language(content),
         size_bytes=size + len((candidate.summary or "").encode("utf-8", "surrogatepass")),
         tombstone=tombstone_digest(store_key, candidate.tenant_id, content),
         dedup=dedup_digest(store_key, candidate),

@@ -13,7 +13,6 @@ from agent_runtime_ref.clock import Ids
 from agent_runtime_ref.contracts import Decision, MemoryCandidate, MemoryRecord
 from agent_runtime_ref.enforcement.amend import amended, change_of, unmet_obligations
 from agent_runtime_ref.enforcement.attributes import Attributes
-from agent_runtime_ref.enforcement.detectors import Detectors
 from agent_runtime_ref.enforcement.prepared import Context, Prepared
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import Ruling
@@ -45,14 +44,12 @@ class Verdicts:
         store: Store,
         attributes: Attributes,
         recorder: Recorder,
-        detectors: Detectors,
         ids: Ids,
         durable_exempt: bool,
     ) -> None:
         self._store = store
         self._attributes = attributes
         self._recorder = recorder
-        self._detectors = detectors
         self._ids = ids
         self._keeps_durable = store.durable or durable_exempt
 
@@ -131,7 +128,6 @@ class Verdicts:
             head=head,
             now_us=call.at_us,
             ids=self._ids,
-            detectors=self._detectors,
         )
         result = {"allow": True, "effect": effect, "deny": [], "quarantine": list(held), "assign": assigned}
         verdict = self._verdict(call, item, decision, one, result)

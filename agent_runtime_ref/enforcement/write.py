@@ -91,6 +91,9 @@ class WriteGate:
             try:
                 return self._attempted(batch, call)
             except EngineFailureError as failure:
+                if failure.reason == "input_too_large" and len(batch) > 1:
+                    half = len(batch) // 2
+                    return [*self._written(batch[:half], caller), *self._written(batch[half:], caller)]
                 if failure.decision is not None:
                     raise
                 document = self._document(call, ())
