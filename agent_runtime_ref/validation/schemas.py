@@ -55,7 +55,17 @@ def compiled(name: str) -> CompiledSchema:
 class CompiledSchema:
     """One schema with its verdict, its field order and its instants."""
 
-    __slots__ = ("_deep", "_is_valid", "_open", "_top", "_unique", "instant_fields", "name", "schema")
+    __slots__ = (
+        "_deep",
+        "_is_valid",
+        "_nested",
+        "_open",
+        "_top",
+        "_unique",
+        "instant_fields",
+        "name",
+        "schema",
+    )
 
     def __init__(self, name: str, schema: Json) -> None:
         import jsonschema_rs
@@ -67,7 +77,9 @@ class CompiledSchema:
         numbers = [(path, _number_types(part)) for path, part in parts if _number_types(part)]
         # Top-level numbers, the usual case, are looked up without a walk.
         self._top = tuple((path[0], types) for path, types in numbers if len(path) == 1 and path[0] != _ANY)
-        self._deep = tuple((path, types) for path, types in numbers if len(path) > 1 or path[0] == _ANY)
+        # So are those of a named part; the rest, in lists and open mappings, is rare.
+        self._nested = tuple((path, types) for path, types in numbers if len(path) == 2 and _ANY not in path)
+        self._deep = tuple((path, types) for path, types in numbers if len(path) > 2 or _ANY in path)
         self._open = tuple(path for path, part in parts if _is_open(part))
         self._unique = tuple((path, part) for path, part in parts if "x-uniqueBy" in part)
         self.instant_fields = frozenset(
@@ -84,6 +96,9 @@ class CompiledSchema:
         assert isinstance(document, Mapping)  # every schema says so at its root
         for key, types in self._top:
             if key in document and type(document[key]) not in types:
+                return False
+        for (part, key), types in self._nested:
+            if part in document and key in document[part] and type(document[part][key]) not in types:
                 return False
         return not (self._deep or self._open or self._unique) or self._accepts_parts(document)
 

@@ -1,4 +1,4 @@
-"""Every schema has documents that follow it and documents that do not, each with the sentence it is refused with."""
+"""Every schema has documents that follow it, and others with the sentence by which they are refused."""
 
 from __future__ import annotations
 
@@ -107,7 +107,11 @@ def test_every_described_mapping_is_closed(name: str) -> None:
 
     def look(part: object, path: str) -> None:
         if isinstance(part, dict):
-            if "properties" in part and part.get("type") == "object" and part.get("additionalProperties") is not False:
+            if (
+                "properties" in part
+                and part.get("type") == "object"
+                and part.get("additionalProperties") is not False
+            ):
                 left_open.append(path)
             for key, value in part.items():
                 look(value, f"{path}/{key}")

@@ -113,7 +113,11 @@ def test_plain_scalars(text: str, value: object) -> None:
 
 def test_timestamp_in_an_instant_field_is_the_text_as_written() -> None:
     """Unquoted timestamps are valid in instant fields only, in lists and nested mappings too."""
-    data = b"created_at: 2026-04-07T12:00:00+02:00\nvalue: 2026-04-07\norigin: {captured_at: 2026-04-07 12:00:00}\n"
+    data = (
+        b"created_at: 2026-04-07T12:00:00+02:00\n"
+        b"value: 2026-04-07\n"
+        b"origin: {captured_at: 2026-04-07 12:00:00}\n"
+    )
     document = read_yaml(data, instant_fields={"created_at", "captured_at"})
 
     assert document.value == {

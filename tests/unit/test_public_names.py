@@ -1,0 +1,54 @@
+"""What `import agent_runtime_ref` offers, and what it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import agent_runtime_ref
+from agent_runtime_ref import errors
+
+HEAVY = ("jsonschema", "jsonschema_rs", "rich", "structlog", "opentelemetry", "yaml", "regorus")
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Return which of the heavy modules a fresh interpreter has after a statement."""
+    program = f"{statement}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(finished.stdout.split())
+
+
+def test_import_is_light() -> None:
+    """Importing the package, its contracts or its configuration loads nothing heavy."""
+    assert (
+        loaded_after("import agent_runtime_ref, agent_runtime_ref.contracts, agent_runtime_ref.config")
+        == set()
+    )
+
+
+def test_valid_documents_are_checked_without_the_explaining_validator() -> None:
+    """Only a refusal pays for the import of jsonschema."""
+    assert "jsonschema" not in loaded_after("from agent_runtime_ref.memory import MemoryStore\nMemoryStore()")
+
+
+def test_every_public_name_has_a_home() -> None:
+    """`__all__` and the lazy table name the same things."""
+    assert {*agent_runtime_ref.__all__} == {"__version__", *agent_runtime_ref._HOMES}
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    """A misspelt name is no import of anything."""
+    assert not hasattr(agent_runtime_ref, "MemoryRecrod")
+
+
+def test_every_error_has_a_code_and_a_message_of_its_own() -> None:
+    """Codes never repeat; each class says in one line what happened."""
+    found = [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.GovernanceError)
+    ]
+
+    assert len({entry.code for entry in found}) == len(found)
+    assert [entry.__name__ for entry in found if not entry.__doc__ or not entry.message] == []
+    assert [entry.__name__ for entry in found if not entry.__name__.endswith("Error")] == []
