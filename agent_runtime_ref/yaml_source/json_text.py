@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NoReturn
 
@@ -13,7 +14,6 @@ from agent_runtime_ref.yaml_source.positions import (
     Positions,
     SourceDocument,
     decoded,
-    line_and_column,
     refusal,
 )
 
@@ -47,6 +47,8 @@ class _Reader:
         self.positions = Positions()
         self._text = text
         self._source = source
+        # Looked up by bisection: counting line breaks for each value would make reading quadratic.
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def skip(self, offset: int) -> int:
         """Return the offset of the next character that is no space."""
@@ -54,16 +56,21 @@ class _Reader:
         assert match is not None
         return match.end()
 
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return line and column of an offset."""
+        line = bisect_right(self._lines, offset)
+        return line, offset - self._lines[line - 1] + 1
+
     def refuse(self, reason: str, offset: int) -> NoReturn:
         """Raise the refusal at an offset."""
-        line, column = line_and_column(self._text, offset)
+        line, column = self.place(offset)
         raise refusal(reason, source=self._source, line=line, column=column)
 
     def value(self, offset: int, location: Location) -> tuple[object, int]:
         """Return the value that begins at `offset`."""
         if len(location) > DEPTH_MAX:
             self.refuse(f"nested deeper than {DEPTH_MAX} levels", offset)
-        self.positions.values[location] = line_and_column(self._text, offset)
+        self.positions.values[location] = self.place(offset)
         start = self._text[offset : offset + 1]
         if start == "{":
             return self._mapping(offset, location)
@@ -89,7 +96,7 @@ class _Reader:
             if key in found:
                 self.refuse(f"duplicate key `{key}`", start)
             place = (*location, key)
-            self.positions.keys[place] = line_and_column(self._text, start)
+            self.positions.keys[place] = self.place(start)
             offset = self._expect(":", offset)
             found[key], offset = self.value(self.skip(offset), place)
             offset, ended = self._next(offset, "}")
