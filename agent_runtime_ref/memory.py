@@ -20,12 +20,12 @@ from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError
 from agent_runtime_ref.recall.analysis import (
     TEXT_CHARACTERS_MAX,
     label_terms,
-    matched_terms,
     normalize_text,
     query_terms,
     record_terms,
 )
-from agent_runtime_ref.recall.score import score_millionths
+from agent_runtime_ref.recall.rank import RankKey, rank_key
+from agent_runtime_ref.recall.score import age_us, score_millionths
 from agent_runtime_ref.resources import configs_path
 
 __all__ = ["MemoryCandidate", "MemoryRecord", "MemoryStore", "seed_records"]
@@ -231,14 +231,30 @@ def _is_live(record: MemoryRecord, now_us: int) -> bool:
     )
 
 
-def _rank(record: MemoryRecord, terms: tuple[str, ...], now_us: int) -> tuple[int, int, int, str]:
+def _rank(record: MemoryRecord, terms: tuple[str, ...], now_us: int) -> RankKey:
     """Return the key of the order: score, then trust, then the newer, then the id."""
     created_us = now_us if record.created_at is None else microseconds(record.created_at)
-    matched = matched_terms(
-        terms, record_terms(record.summary, record.content), label_terms(record.kind, record.key)
+    matched = _matched(record, terms)
+    score = (
+        score_millionths(matched, len(terms), age_us(now_us=now_us, created_us=created_us)) if matched else 0
     )
-    score = score_millionths(len(matched), len(terms), max(0, now_us - created_us)) if matched else 0
-    return -score, -_TRUST_RANKS[record.trust_level], -created_us, record.memory_id
+    return rank_key(
+        total=score,
+        trust_rank=_TRUST_RANKS[record.trust_level],
+        created_us=created_us,
+        memory_id=record.memory_id,
+        tenant_id=record.tenant_id,
+    )
+
+
+def _matched(record: MemoryRecord, terms: tuple[str, ...]) -> int:
+    """Return how many terms are in the record's text or, where none is, among the words of kind and key."""
+    text = record_terms(record.summary, record.content)
+    found = sum(term in text for term in terms)
+    if found:
+        return found
+    labels = label_terms(record.kind, record.key)
+    return sum(term in labels for term in terms)
 
 
 def _takes_its_place(candidate: MemoryCandidate, record: MemoryRecord) -> bool:
