@@ -27,6 +27,7 @@ from agent_runtime_ref.enforcement.forget import ForgetGate
 from agent_runtime_ref.enforcement.read import ReadGate
 from agent_runtime_ref.enforcement.recorder import Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import Verdicts
 from agent_runtime_ref.enforcement.write import Outcome, WriteGate
 from agent_runtime_ref.errors import StoreAddressError
@@ -60,8 +61,8 @@ class GovernedMemory:
         self.bundle = bundle
         self._store = store
         self._engine = engine
-        detectors = Detectors(bundle.detectors)
-        words = Words(suspicious=lambda word: bool(detectors.scan({"word": word})), key=store.store_key())
+        scanner = Scanner(Detectors(bundle.detectors))
+        words = Words(suspicious=scanner.suspicious, key=store.store_key())
         self._attributes = Attributes(words, Pseudonyms(partial(_subject_key, store)))
         point = DecisionPoint(engine, clock)
         recorder = Recorder(
@@ -84,7 +85,7 @@ class GovernedMemory:
             store=store,
             attributes=self._attributes,
             recorder=recorder,
-            detectors=detectors,
+            scanner=scanner,
             verdicts=verdicts,
         )
         self._forgets = ForgetGate(point=point, store=store, attributes=self._attributes, recorder=recorder)

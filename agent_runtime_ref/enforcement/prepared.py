@@ -11,7 +11,8 @@ from typing import Any
 
 from agent_runtime_ref.contracts import Caller, MemoryCandidate
 from agent_runtime_ref.enforcement.attributes import write_candidate
-from agent_runtime_ref.enforcement.detectors import Detectors, Finding, language
+from agent_runtime_ref.enforcement.detectors import Finding, language
+from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.stores.base import Head, Slot, Store
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry.words import Words
@@ -62,7 +63,7 @@ class Context:
 
 
 def prepared(
-    candidate: MemoryCandidate, *, detectors: Detectors, store_key: bytes, pinned: Pinned | None = None
+    candidate: MemoryCandidate, *, scanner: Scanner, store_key: bytes, pinned: Pinned | None = None
 ) -> Prepared:
     """Return what can be known of `candidate` without asking the store."""
     content = candidate.content
@@ -76,7 +77,7 @@ def prepared(
     size = len(content.encode("utf-8", "surrogatepass"))
     return Prepared(
         candidate=candidate,
-        findings=detectors.scan(texts),
+        findings=scanner.scan(texts),
         language=language(content),
         size_bytes=size + len((candidate.summary or "").encode("utf-8", "surrogatepass")),
         tombstone=tombstone_digest(store_key, candidate.tenant_id, content),

@@ -11,10 +11,10 @@ from typing import Any
 
 from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord, WriteReceipt
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
-from agent_runtime_ref.enforcement.detectors import Detectors
 from agent_runtime_ref.enforcement.prepared import Pinned, Prepared, context_of, document_of, prepared
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import PATH, Verdict, Verdicts
 from agent_runtime_ref.errors import (
     DuplicateRecordError,
@@ -44,14 +44,14 @@ class WriteGate:
         store: Store,
         attributes: Attributes,
         recorder: Recorder,
-        detectors: Detectors,
+        scanner: Scanner,
         verdicts: Verdicts,
     ) -> None:
         self._point = point
         self._store = store
         self._attributes = attributes
         self._recorder = recorder
-        self._detectors = detectors
+        self._scanner = scanner
         self._verdicts = verdicts
 
     def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
@@ -78,7 +78,7 @@ class WriteGate:
 
     def _all(self, pairs: Iterator[tuple[MemoryCandidate, Pinned | None]], caller: Caller) -> list[Outcome]:
         key = self._store.store_key()
-        items = (prepared(one, detectors=self._detectors, store_key=key, pinned=pin) for one, pin in pairs)
+        items = (prepared(one, scanner=self._scanner, store_key=key, pinned=pin) for one, pin in pairs)
         outcomes: list[Outcome] = []
         for batch in _batches(items):
             outcomes.extend(self._written(batch, caller))

@@ -6,12 +6,15 @@ cannot pass for the frame around it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 # Characters that XML 1.0 forbids and terminals act on; tab and line feed may stay.
 _FORBIDDEN = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A)}
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:-]*\Z")  # what needs no escaping; nearly every id and class
 
 
 class Rendered(Protocol):
@@ -34,6 +37,8 @@ def element_text(text: str) -> str:
 
 def attribute(name: str, value: str) -> str:
     """Return ` name="value"` with the value escaped, line breaks included."""
+    if _PLAIN.match(value):
+        return f' {name}="{value}"'
     quoted = quoteattr(value.translate(_FORBIDDEN), {"\n": "&#10;", "\t": "&#9;"})
     return f" {name}={quoted}"
 

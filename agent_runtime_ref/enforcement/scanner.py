@@ -1,0 +1,50 @@
+"""Running the detectors over the fields of a candidate without doing the same work twice.
+
+Kinds, sources and provenance are the same few words in every write, so what was found in a short value
+is remembered, and an identifier made of ordinary parts is not looked at: no detector fires on one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agent_runtime_ref.enforcement.detectors import Detectors, Finding
+
+_SHORT = 128
+_CACHE_ENTRIES_MAX = 20_000
+# Words and numbers joined by `-` or `_`, and hexadecimal ids such as a UUID or a W3C trace id.
+_PART = r"(?:[a-z]{1,20}|[A-Z]?[a-z]{1,15}|[0-9]{1,19}|[0-9a-f]{1,40})"
+_ORDINARY = re.compile(rf"{_PART}(?:[-_]{_PART}){{0,7}}\Z")
+
+
+class Scanner:
+    """Finds what the detectors find; safe to share between threads."""
+
+    def __init__(self, detectors: Detectors) -> None:
+        self._detectors = detectors
+        self._cache: dict[str, tuple[Finding, ...]] = {}
+
+    def scan(self, texts: Mapping[str, str]) -> tuple[Finding, ...]:
+        """Return the findings in `texts` (field name to text), field by field."""
+        found: list[Finding] = []
+        for field, text in texts.items():
+            findings = self._field(text)
+            found.extend(findings if not findings else (replace(one, field=field) for one in findings))
+        return tuple(found)
+
+    def suspicious(self, word: str) -> bool:
+        """Tell whether any detector fires on a single word."""
+        return bool(self._field(word))
+
+    def _field(self, text: str) -> tuple[Finding, ...]:
+        if len(text) > _SHORT:
+            return self._detectors.scan({"text": text})
+        known = self._cache.get(text)
+        if known is None:
+            if len(self._cache) >= _CACHE_ENTRIES_MAX:
+                self._cache.clear()
+            known = () if _ORDINARY.match(text) else self._detectors.scan({"text": text})
+            self._cache[text] = known
+        return known
