@@ -1,0 +1,58 @@
+"""Where the in-memory store keeps its log: in memory, bounded, or in a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agent_runtime_ref.telemetry import chain
+from agent_runtime_ref.telemetry.logfile import LogFile
+
+LINES_MAX = 100_000
+
+
+class MemoryLog:
+    """Two chains in memory; the oldest lines are dropped, and counted, when there are too many."""
+
+    def __init__(self, lines_max: int = LINES_MAX) -> None:
+        self.dropped = 0
+        self._chains: dict[bool, deque[str]] = {read: deque(maxlen=lines_max) for read in (False, True)}
+
+    def append(self, lines: Sequence[str], *, read: bool) -> None:
+        """Seal and keep `lines`."""
+        held = self._chains[read]
+        seq, prev_hash = chain.head(held[-1]) if held else (0, chain.GENESIS)
+        for _, line in list(chain.seal_all(lines, seq=seq, prev_hash=prev_hash)):
+            self.dropped += len(held) == held.maxlen
+            held.append(line)
+
+    def lines(self, *, read: bool) -> Iterator[str]:
+        """The lines that are still held, oldest first."""
+        return iter(tuple(self._chains[read]))
+
+    def last_number(self) -> int:
+        """The number of the last line of the write log."""
+        held = self._chains[False]
+        return chain.head(held[-1])[0] if held else 0
+
+
+class FileLog:
+    """One file and one chain for writes and reads together, in the order in which they happened."""
+
+    dropped = 0
+
+    def __init__(self, path: Path) -> None:
+        self._file = LogFile(path)
+
+    def append(self, lines: Sequence[str], *, read: bool) -> None:
+        """Seal `lines` and wait until they are on disk."""
+        self._file.append(lines)
+
+    def lines(self, *, read: bool) -> Iterator[str]:
+        """Every line as the write log; none as the read log, so that both together hold each line once."""
+        return iter(()) if read else self._file.lines()
+
+    def last_number(self) -> int:
+        """The number of the last line."""
+        return self._file.last_number()

@@ -1,0 +1,47 @@
+"""From a store's address to the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_runtime_ref.errors import StoreAddressError, StoreCapabilityError
+from agent_runtime_ref.stores.base import Store
+from agent_runtime_ref.stores.in_memory import InMemoryStore
+
+KNOWN = "memory:, seeds:[PATH] and sqlite:PATH"
+
+
+def open_store(url: str, *, log: Path | None = None) -> Store:
+    """Return the store at `url`; `log` names the log file of a store that keeps no log itself.
+
+    Raises:
+        StoreAddressError: the address names no kind of store, or not all of one.
+        StoreCapabilityError: the store keeps its own log, so that `log` could not be honoured.
+        StoreVersionError, StoreDamagedError: the file is newer, damaged or another program's.
+    """
+    scheme, colon, path = url.partition(":")
+    if colon and scheme == "memory":
+        if path:
+            raise StoreAddressError(url, "a store in memory has no path")
+        return InMemoryStore(log=log)
+    if colon and scheme == "sqlite":
+        if log is not None:
+            raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")
+        return _sqlite(url, path)
+    raise StoreAddressError(url, f"known are {KNOWN}")
+
+
+def _sqlite(url: str, path: str) -> Store:
+    if not path.strip() or "\0" in path:
+        raise StoreAddressError(url, "name a file, as in sqlite:memory.db")
+    if path.strip() == ":memory:":
+        raise StoreAddressError(url, "a store in memory is memory:")
+    file = Path(path)
+    if file.is_dir():
+        raise StoreAddressError(url, "this is a folder; name a file")
+    if not file.absolute().parent.is_dir():
+        raise StoreAddressError(url, f"there is no folder {file.absolute().parent}")
+    # Late, because a command that reads no file must not pay for it.
+    from agent_runtime_ref.stores.sqlite import SqliteStore
+
+    return SqliteStore(file)

@@ -1,0 +1,161 @@
+"""Connections to one SQLite file: one per thread, one writer at a time, none carried over a fork."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_runtime_ref.errors import StoreDamagedError, StoreError
+
+BUSY_TIMEOUT_SECONDS = 30.0
+CACHE_KIB = 8 * 1024
+STATEMENTS_CACHED = 256
+
+# Connections of the parent process, kept for ever: to close one in the child would tamper with the
+# parent's WAL.
+_inherited: list[object] = []
+
+
+class _Local(threading.local):
+    connection: sqlite3.Connection | None = None
+
+
+class ConnectionPool:
+    """The connections of one process to one file.
+
+    `prepare` is run on each new connection; it is there that the file is migrated or refused.
+    """
+
+    def __init__(
+        self, path: Path, *, synchronous: str, prepare: Callable[[sqlite3.Connection], None]
+    ) -> None:
+        self.path = path
+        self._synchronous = synchronous
+        self._prepare = prepare
+        self._closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._local = _Local()
+        # Strong references: a thread that is gone after a fork must not take its connection along.
+        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self._guard = threading.Lock()
+        self.writer = threading.RLock()  # re-entrant: making a log line may make a subject's key
+
+    def get(self) -> sqlite3.Connection:
+        """This thread's connection, opened on first use and reopened after a fork."""
+        if self._pid != os.getpid():
+            # The parent's threads are gone and may have held these locks; nothing of theirs can be used.
+            _inherited.append((self._local, self._open))
+            self._start()
+        connection = self._local.connection
+        if connection is None or self._closed:
+            if self._closed:
+                raise StoreError(str(self.path), "the store is closed")
+            connection = self._local.connection = self.open()
+            self._keep(connection)
+        return connection
+
+    def _keep(self, connection: sqlite3.Connection) -> None:
+        with self._guard:
+            for thread, old in self._open:
+                if not thread.is_alive():
+                    old.close()
+            living = [(thread, old) for thread, old in self._open if thread.is_alive()]
+            self._open = [*living, (threading.current_thread(), connection)]
+
+    def open(self) -> sqlite3.Connection:
+        """A new connection, which the caller closes."""
+        with translated(self.path):
+            self._create()
+            connection = sqlite3.connect(
+                self.path,
+                timeout=BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,  # close() runs in whatever thread closes the store
+                cached_statements=STATEMENTS_CACHED,
+            )
+            try:
+                self._configure(connection)
+                self._prepare(connection)  # before the journal mode: a foreign file is left as it is
+                self._use_wal(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def _create(self) -> None:
+        """Make the file readable by its owner alone before SQLite sees it; its WAL takes the same mode."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise StoreError(str(self.path), f"the file cannot be made: {error.strerror}") from error
+
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        for pragma in (
+            "trusted_schema=OFF",
+            "cell_size_check=ON",
+            "secure_delete=ON",
+            f"synchronous={self._synchronous}",
+            f"cache_size=-{CACHE_KIB}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+        while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError:
+                # SQLite does not wait here by itself while another process makes the same change.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction: committed when the block ends, rolled back when it raises."""
+        connection = self.get()
+        with self.writer, translated(self.path):
+            if connection.in_transaction:  # within a write of this very thread
+                yield connection
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close every connection of this process."""
+        self._closed = True
+        if self._pid == os.getpid():
+            with self._guard:
+                for _, connection in self._open:
+                    connection.close()
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into what the package documents."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+
+
+def store_error(path: Path, error: sqlite3.Error) -> StoreError:
+    """The documented error for one of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamagedError(str(path), str(error))
+    return StoreError(str(path), str(error))

@@ -1,0 +1,131 @@
+"""Records as rows, and rows as records and attributes."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from agent_runtime_ref.clock import instant, microseconds
+from agent_runtime_ref.contracts import MemoryRecord, Origin
+from agent_runtime_ref.stores.attributes import (
+    TRUST_LEVELS,
+    TRUST_RANKS,
+    confidence_millionths,
+    provenance_known,
+)
+from agent_runtime_ref.stores.sqlite.schema import CONTENT_COLUMNS, POLICY_COLUMNS
+
+POLICY_LIST = ",".join(f"r.{name}" for name in POLICY_COLUMNS)
+CONTENT_LIST = ",".join(f"t.{name}" for name in CONTENT_COLUMNS if name != "dedup")  # no part of a record
+_WIDTH = len(POLICY_COLUMNS)
+
+
+def policy_row(record: MemoryRecord, tid: int) -> tuple[Any, ...]:
+    """The values of POLICY_COLUMNS."""
+    assert record.created_at is not None, "a record is given its instant before it is stored"
+    return (
+        tid,
+        record.status,
+        record.memory_class,
+        record.subject,
+        TRUST_RANKS[record.trust_level],
+        microseconds(record.created_at),
+        None if record.expires_at is None else microseconds(record.expires_at),
+        int(provenance_known(record.provenance)),
+        record.memory_id,
+        record.key,
+        confidence_millionths(record.confidence),
+        record.revision,
+        int(bool(record.derived_from)),
+        record.kind,
+        record.source,
+        record.provenance,
+    )
+
+
+def content_row(record: MemoryRecord, dedup: bytes | None) -> tuple[Any, ...]:
+    """The values of CONTENT_COLUMNS."""
+    return (
+        record.content,
+        record.summary,
+        record.confidence,
+        record.retention,
+        _details_text(record),
+        dedup,
+    )
+
+
+def attributes(row: Sequence[Any], tenant_id: str, *, outranked: bool) -> dict[str, Any]:
+    """The candidate document of a row of POLICY_COLUMNS."""
+    expires_us = row[6]
+    return {
+        "record_id": row[8],
+        "tenant_id": tenant_id,
+        "subject": row[3],
+        "memory_class": row[2],
+        "kind": row[13],
+        "key": row[9],
+        "source": row[14],
+        "provenance": row[15],
+        "provenance_known": bool(row[7]),
+        "trust_rank": row[4],
+        "confidence_millionths": row[10],
+        "created_ns": row[5] * 1000,
+        "expires_ns": None if expires_us is None else expires_us * 1000,
+        "status": row[1],
+        "revision": row[11],
+        "outranked": outranked,
+        "derived": bool(row[12]),
+    }
+
+
+def record(row: Sequence[Any], tenant_id: str) -> MemoryRecord:
+    """The record of a row of POLICY_COLUMNS followed by CONTENT_COLUMNS."""
+    content, summary, confidence, retention, details_text = row[_WIDTH : _WIDTH + 5]
+    origin, derived_from, scope = details(details_text)
+    return MemoryRecord(
+        memory_id=row[8],
+        tenant_id=tenant_id,
+        memory_class=row[2],
+        kind=row[13],
+        content=content,
+        source=row[14],
+        confidence=confidence,
+        provenance=row[15],
+        revision=row[11],
+        subject=row[3],
+        key=row[9],
+        summary=summary,
+        origin=origin,
+        trust_level=TRUST_LEVELS[row[4]],
+        created_at=instant(row[5]),
+        retention=retention,
+        expires_at=None if row[6] is None else instant(row[6]),
+        status=row[1],
+        derived_from=derived_from,
+        scope=scope,
+    )
+
+
+def details(text: str | None) -> tuple[Origin | None, tuple[str, ...], tuple[str, ...]]:
+    """Origin, ids of the records it was derived from, and labels; what most records have none of."""
+    if text is None:
+        return None, (), ()
+    origin, derived_from, scope = json.loads(text)
+    if origin is not None:
+        source_id, source_type, title, captured_at = origin
+        origin = Origin(source_id, source_type, title, datetime.fromisoformat(captured_at))
+    return origin, tuple(derived_from), tuple(scope)
+
+
+def _details_text(record: MemoryRecord) -> str | None:
+    origin = record.origin
+    if origin is None and not record.derived_from and not record.scope:
+        return None
+    origin_parts = origin and (
+        origin.source_id,
+        origin.source_type,
+        origin.title,
+        origin.captured_at.isoformat(),
+    )
+    return json.dumps([origin_parts, record.derived_from, record.scope], ensure_ascii=False)

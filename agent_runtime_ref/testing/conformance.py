@@ -1,0 +1,16 @@
+"""What every store must do, as tests: subclass `StoreConformance` and say how to open an empty store.
+
+class TestMyStore(StoreConformance):
+    def open_store(self, folder):
+        return MyStore(folder / "memory")
+"""
+
+from __future__ import annotations
+
+from agent_runtime_ref.testing.conformance_forgetting import ForgettingCases
+from agent_runtime_ref.testing.conformance_searching import SearchingCases
+from agent_runtime_ref.testing.conformance_writing import WritingCases
+
+
+class StoreConformance(WritingCases, SearchingCases, ForgettingCases):
+    """Every case that a store must pass; a third party overrides `open_store` and nothing else."""
