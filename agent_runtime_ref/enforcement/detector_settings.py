@@ -1,0 +1,198 @@
+"""Detector settings (`data.memory.detectors`) compiled: what one bundle looks for, ready to be run.
+
+A pattern is a regular expression over named lists of words (`{{name}}`), so that a reviewer adds a word without
+reading the expression. Settings that do not compile are a refusal: a detector that is left out in silence
+would let in what it was there for.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime_ref.enforcement.secret_values import CHECKS
+from agent_runtime_ref.errors import BundleError
+
+__all__ = ["KEY", "CompiledDetectors", "Pattern", "WordGroup", "compile_detectors"]
+
+# A word's key: its first letters. The keys of a text are cheap to collect, and tell which patterns can match.
+KEY_SIZE = 4
+KEY = re.compile(r"(?<![a-z])[a-z]{1,4}")
+
+_PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
+# A repetition without an upper bound is what makes matching time explode; literals in escapes and classes are none.
+_LITERAL = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_UNBOUNDED = re.compile(r"[+*]|\{\d*,\}")
+_TYPE = re.compile(r"(?:secret|instruction|rights|exfiltration)\.[a-z_]+\Z")
+_FIELDS = frozenset(
+    {"type", "pattern", "flags", "languages", "note", "needs", "literals", "require", "near", "unless", "check"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WordGroup:
+    """A list of words as a test that is cheaper than a search: the text's keys meet `keys`, or a part is in it."""
+
+    keys: frozenset[str]
+    parts: tuple[str, ...]
+
+    def may_be_in(self, keys: frozenset[str] | set[str], text: str) -> bool:
+        """Return whether some word of the list can be in the text; false is certain."""
+        return not self.keys.isdisjoint(keys) or any(part in text for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One compiled detector pattern; which text each expression looks at is said in the schema."""
+
+    type: str
+    search: re.Pattern[str]
+    lower: bool
+    guarded: bool
+    groups: tuple[WordGroup, ...]
+    literals: tuple[str, ...]
+    require: re.Pattern[str] | None
+    near: re.Pattern[str] | None
+    unless: re.Pattern[str] | None
+    check: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledDetectors:
+    """Everything that scanning needs: patterns of values, patterns of sentences, and the words they know."""
+
+    values: tuple[Pattern, ...]  # gated by literals, over the whole text
+    sentences: tuple[Pattern, ...]  # gated by word groups, a sentence at a time
+    reported: re.Pattern[str]
+    quoted: re.Pattern[str]
+    words: frozenset[str]
+    tells: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def compile_detectors(settings: Mapping[str, Any]) -> CompiledDetectors:
+    """Return `settings` compiled.
+
+    Raises:
+        BundleError: reason settings_malformed; the detail names the pattern.
+    """
+    try:
+        vocabulary = {name: _words_of(name, entries) for name, entries in settings["vocabulary"].items()}
+        fragments = {name: _alternatives(entries) for name, entries in vocabulary.items()}
+        groups = {name: _word_group(entries) for name, entries in vocabulary.items()}
+        patterns = [_pattern(number, entry, fragments, groups) for number, entry in enumerate(settings["patterns"], 1)]
+        reported = _compile("reported_speech", settings["reported_speech"]["pattern"], fragments)
+        quoted = _compile("quoted_speech", settings["quoted_speech"]["pattern"], fragments)
+        tell_words = _words_of("tell_words", settings["tell_words"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _malformed(f"a part is missing or of the wrong type ({error!r})") from error
+    if not patterns:
+        raise _malformed("there is no pattern")
+    plain = {word.rstrip("*") for entries in vocabulary.values() for entry in entries for word in entry.split()}
+    return CompiledDetectors(
+        values=tuple(pattern for pattern in patterns if pattern.literals),
+        sentences=tuple(pattern for pattern in patterns if not pattern.literals),
+        reported=reported,
+        quoted=quoted,
+        words=frozenset(word for word in plain if len(word) > 1) | _SMALL_WORDS | frozenset(tell_words),
+        tells=(tuple(word[::-1] for word in tell_words), tuple(codecs.encode(word, "rot13") for word in tell_words)),
+    )
+
+
+_SMALL_WORDS = frozenset(
+    "all the your my our and to of in on for with any every these those this that is are be you user now not never"
+    " previous prior earlier above system from instructions instruction rules prompt reveal tell as no me it".split()
+)
+
+
+def _malformed(detail: str) -> BundleError:
+    return BundleError("settings_malformed", f"memory.detectors: {detail}")
+
+
+def _words_of(name: str, entries: Sequence[str]) -> tuple[str, ...]:
+    """Return the entries of one word list, checked."""
+    if not isinstance(entries, list) or not entries:
+        raise _malformed(f"word list `{name}` must be a list of words")
+    for entry in entries:
+        if not isinstance(entry, str) or not entry.strip("* ") or entry != entry.lower():
+            raise _malformed(f"word list `{name}` has an entry that is no lower-case word: `{entry}`")
+        if entry.isascii() and len(_lead(entry)) < (KEY_SIZE if re.fullmatch(r"\w*\*", entry) else 1):
+            raise _malformed(f"word list `{name}`: `{entry}` must begin with a letter, with {KEY_SIZE} before `*`")
+    return tuple(entries)
+
+
+def _lead(entry: str) -> str:
+    """Return the first letters of `entry`, which are its key."""
+    match = re.match(r"[a-z]{1,4}", entry)
+    return match[0] if match else ""
+
+
+def _word_group(entries: Sequence[str]) -> WordGroup:
+    keys = frozenset(_lead(entry) for entry in entries if entry.isascii() and _lead(entry))
+    return WordGroup(keys, tuple(entry for entry in entries if not entry.isascii() or not _lead(entry)))
+
+
+def _alternatives(entries: Sequence[str]) -> str:
+    """Return the entries as one expression, longest first; `*` stands for more letters, a space for any white space."""
+    parts = []
+    for entry in sorted(entries, key=len, reverse=True):
+        words = re.escape(entry.removesuffix("*")).replace("\\ ", r"\s{1,3}")
+        # Letters, not `\b`: in mixed text a Latin word may stand right beside a Chinese one.
+        edge = "(?![a-z0-9])" if entry[-1].isascii() else ""
+        parts.append(words + (r"[a-z0-9_]{0,12}" if entry.endswith("*") else "") + edge)
+    if all(entry.isascii() for entry in entries):
+        # One look behind for all of them keeps the common case cheap.
+        return rf"(?<![a-z0-9])(?:{'|'.join(parts)})"
+    return "(?:" + "|".join(("(?<![a-z0-9])" if part[0].isascii() else "") + part for part in parts) + ")"
+
+
+def _compile(name: str, expression: str, fragments: Mapping[str, str]) -> re.Pattern[str]:
+    """Return `expression` compiled, its word lists filled in.
+
+    Raises:
+        BundleError: it does not compile, could take more than linear time, or names an unknown word list.
+    """
+    if _UNBOUNDED.search(_LITERAL.sub("", expression)):
+        raise _malformed(f"{name} repeats something without an upper bound: `{expression}`")
+    unknown = [place for place in _PLACE.findall(expression) if place not in fragments]
+    if unknown:
+        raise _malformed(f"{name} names an unknown word list `{unknown[0]}`")
+    try:
+        return re.compile(_PLACE.sub(lambda match: fragments[match[1]], expression), re.DOTALL)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise _malformed(f"{name} does not compile ({error}): `{expression}`") from error
+
+
+def _pattern(
+    number: int, entry: Mapping[str, Any], fragments: Mapping[str, str], groups: Mapping[str, WordGroup]
+) -> Pattern:
+    """Return one entry of the settings compiled."""
+    name = f"pattern {number} ({entry['type']})"
+    if set(entry) - _FIELDS:
+        raise _malformed(f"{name} has an unknown field `{sorted(set(entry) - _FIELDS)[0]}`")
+    if not _TYPE.match(entry["type"]) or set(entry.get("flags", ())) - {"i"}:
+        raise _malformed(f"{name} has an unknown type or flag")
+    check = entry.get("check")
+    if check is not None and (check not in CHECKS or "(?P<value>" not in entry["pattern"]):
+        raise _malformed(f"{name} names an unknown check, or has no group `value` for it")
+    needs, literals = entry.get("needs", ()), tuple(entry.get("literals", ()))
+    if not needs and not literals or not all(literals):
+        raise _malformed(f"{name} must say in `needs` or `literals` which texts it can match")
+
+    def optional(field: str) -> re.Pattern[str] | None:
+        return _compile(f"{name} {field}", entry[field], fragments) if field in entry else None
+
+    return Pattern(
+        type=entry["type"],
+        search=_compile(name, entry["pattern"], fragments),
+        lower="i" in entry.get("flags", ()),
+        guarded=not entry["type"].startswith("secret."),
+        groups=tuple(groups[need] for need in needs),
+        literals=literals,
+        require=optional("require"),
+        near=optional("near"),
+        unless=optional("unless"),
+        check=check,
+    )

@@ -1,0 +1,39 @@
+"""Letters that look like other letters, and traditional characters beside their simplified ones.
+
+Only what attackers use to slip a word past a reader of Latin or simplified Chinese is here; the full table of
+Unicode confusables would also fold letters that ordinary texts need apart.
+"""
+
+from __future__ import annotations
+
+__all__ = ["LOOK_ALIKES"]
+
+_PAIRS = {
+    # Cyrillic
+    "абвгеёзикмнорстухѕіјһԁԛԝүѵһьлп": "abbreezukmhopctyxsijhdqwyvhbln",
+    "АВЕЅІЈКМНОРСТУХԚԜЗ": "ABESIJKMHOPCTYXQWE",
+    # Greek
+    "αβγεζηικνοπρστυχωϲϳ": "abyeznikvonpotuxwcj",
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ": "ABEZHIKMNOPTYXC",
+    # Armenian, Cherokee, phonetic and Turkish letters
+    "օսոհցզգԁȷıɡɑʀɪɴʟᴏᴘᴄᴅᴇᴜᴠᴡᴢᴀʙɢʜᴊᴋᴍꜱᴛʏꜰʋɩ": "ounhgqqdjigarinlopcdeuvwzabghjkmstyfvi",
+    "ᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᏒᏚᎢᏙᎳᏃ": "ABCDEGHIJKLMPRSTVWZ",
+    # Signs and Latin letters that have no decomposition
+    "øłđħŧæ∂ℓ×ⅼǃ": "oldhtadlxl!",
+    "、‐‑‒–—−∕⁄": ",------//",
+    "“”„‟«»‘’‚‛「」『』": "\"\"\"\"\"\"''''\"\"\"\"",
+    # Traditional Chinese characters of the words that the patterns know
+    "無視則權員個這請記憶對話發轉賬帳戶號碼認證審檢關閉開過繞驗訊說問應該將從現後當時內據資檔備傳給與於為會讓": (
+        "无视则权员个这请记忆对话发转账帐户号码认证审检关闭开过绕验讯说问应该将从现后当时内据资档备传给与于为会让"
+    ),
+    "間種來執刪輸產業網絡連結務專機級設統經總論導複製貼郵達擁賦許隱瞞議條約規範準聽麼別進還題買賣錢銀腳測試": (
+        "间种来执删输产业网络连结务专机级设统经总论导复制贴邮达拥赋许隐瞒议条约规范准听么别进还题买卖钱银脚测试"
+    ),
+    "閱讀寫覽歷錄屬標頭隨動斷際處單階庫鑰鎖環變響誤復參數盤們實體訴無圖導買誰電腦軟體載點擊廢棄觸線": (
+        "阅读写览历录属标头随动断际处单阶库钥锁环变响误复参数盘们实体诉无图导买谁电脑软体载点击废弃触线"
+    ),
+}
+
+LOOK_ALIKES: dict[str, str] = {
+    look_alike: letter for row, letters in _PAIRS.items() for look_alike, letter in zip(row, letters, strict=True)
+}
