@@ -1,14 +1,15 @@
 """A policy bundle: Rego modules, settings and identity, read once and then fixed.
 
-What was loaded stays what is enforced: nothing is read from the folder again, so a change on disk takes effect
-when the memory is opened anew, and a decision names the digest of the text that made it.
+What was loaded stays what is enforced: nothing is read from the folder again, so a change on disk takes
+effect when the memory is opened anew, and a decision names the digest of the text that made it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -25,6 +26,7 @@ __all__ = ["Bundle", "load_bundle"]
 
 MANIFEST = ".manifest"
 UNVERSIONED = "unversioned"
+_ENTRYPOINT = re.compile(r"^decision\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ def load_bundle(path: Path | str | None = None, *, expected_digest: str | None =
     """Return the bundle in a folder or a .tar.gz archive; without a path, the bundled one.
 
     Raises:
-        BundleError: reason bundle_missing (nothing there to decide with), bundle_tampered (another digest than
-            expected) or settings_malformed (data or manifest not usable).
+        BundleError: reason bundle_missing (nothing there to decide with), bundle_tampered (another digest
+            than expected) or settings_malformed (data or manifest not usable).
         ResourceNotFoundError: the path does not exist.
     """
     location = policies_path(path)
@@ -63,20 +65,28 @@ def load_bundle(path: Path | str | None = None, *, expected_digest: str | None =
     digest = _digest(files)
     if expected_digest is not None and digest != expected_digest:
         raise BundleError("bundle_tampered", f"{location} has digest {digest}, expected {expected_digest}")
-    modules = tuple((name, _text(name, raw)) for name, raw in files if name.endswith(".rego"))
+    modules = _in_order((name, _text(name, raw)) for name, raw in files if name.endswith(".rego"))
     if not modules:
         raise BundleError("bundle_missing", f"no Rego module in {location}")
     manifest = _manifest(dict(files).get(MANIFEST))
     data = _data(files, manifest)
     return Bundle(
         modules=modules,
-        data_json=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
+        data_json=json.dumps(_for_engine(data), ensure_ascii=False, separators=(",", ":")),
         digest=digest,
         revision=str(manifest.get("revision") or UNVERSIONED),
         settings=_settings(data, str(location)),
         detectors=_mapping(data, "memory", "detectors"),
         source=str(location),
     )
+
+
+def _in_order(modules: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return the modules with those first that hold an entrypoint, then by path.
+
+    regorus resolves a rule under `with`, as tests use it, by the first module of its package.
+    """
+    return tuple(sorted(modules, key=lambda module: (_ENTRYPOINT.search(module[1]) is None, module[0])))
 
 
 def _digest(files: Files) -> str:
@@ -163,6 +173,12 @@ def _mapping(data: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     for part in path:
         value = value.get(part, {}) if isinstance(value, dict) else {}
     return value if isinstance(value, dict) else {}
+
+
+def _for_engine(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data that rules read; detector patterns are Python's and would cost each decision 0.1 ms."""
+    memory = {name: part for name, part in _mapping(data, "memory").items() if name != "detectors"}
+    return {**data, "memory": memory}
 
 
 def _settings(data: Mapping[str, Any], source: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The files of a bundle that decide: manifest, Rego modules without tests, and data; from a folder or an archive."""
+"""The files of a bundle that decide: manifest, Rego modules, data; from a folder or an archive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from agent_runtime_ref.errors import BundleError
 
-__all__ = ["Files", "read_files"]
+__all__ = ["Files", "read_files", "read_tests"]
 
 Files = tuple[tuple[str, bytes], ...]  # path with forward slashes and bytes, sorted by path
 
@@ -27,6 +27,14 @@ def read_files(location: Path) -> Files:
     except (OSError, tarfile.TarError, EOFError) as error:
         raise BundleError("bundle_missing", f"{location}: {error}") from error
     return tuple(sorted(found.items()))
+
+
+def read_tests(location: Path) -> tuple[tuple[str, str], ...]:
+    """Return path and text of the Rego tests in a folder, sorted; an archive brings none."""
+    if not location.is_dir():
+        return ()
+    paths = sorted(location.rglob("*_test.rego"))
+    return tuple((path.relative_to(location).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
 
 
 def _counts(name: str) -> bool:

@@ -1,14 +1,16 @@
 """The embedded engine: regorus in this process, one interpreter a thread, JSON in and out.
 
-regorus objects belong to the thread that made them, hold the interpreter lock while they evaluate and cannot be
-interrupted; so each thread has its own, and the bound is on the input. Whatever is not a decision document is an
-`EngineFailureError`, a panic among it, which Python sees as a `BaseException`.
+regorus objects belong to the thread that made them, hold the interpreter lock while they evaluate and cannot
+be interrupted; so each thread has its own, and the bound is on the input. Whatever is not a decision document
+is an `EngineFailureError`, a panic among it, which Python sees as a `BaseException`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,6 +26,13 @@ INPUT_BYTES_MAX = 512 * 1024
 
 _RULES = {entrypoint: f"data.{entrypoint}.decision" for entrypoint in ENTRYPOINTS}
 _UNDEFINED = "<undefined>"
+
+
+# INVARIANT: an interpreter is dropped by the thread that made it, as regorus demands. So each thread keeps its own in
+# a table that outlives every engine, and sweeps out those of closed engines when it makes the next one.
+_THREAD = threading.local()
+_NUMBERS = itertools.count(1)
+_OPEN: set[int] = set()
 
 
 class Interpreter(Protocol):
@@ -51,7 +60,7 @@ def new_interpreter(bundle: Bundle) -> Interpreter:
 
 
 class EmbeddedEngine:
-    """Evaluates a bundle in process. Thread-safe; survives a fork, since a child keeps its thread's engine."""
+    """Evaluates a bundle in process. Thread-safe; a forked child goes on with its thread's interpreter."""
 
     name = "embedded"
 
@@ -66,8 +75,9 @@ class EmbeddedEngine:
         self.bundle = bundle
         self.identity = bundle.identity
         self._interpreters = interpreters
-        self._local = threading.local()
-        self._closed = False
+        self._number = next(_NUMBERS)
+        _OPEN.add(self._number)
+        self._finalizer = weakref.finalize(self, _OPEN.discard, self._number)
         check_golden(self.evaluate)
 
     def evaluate(self, entrypoint: str, document: str) -> dict[str, Any]:
@@ -76,7 +86,7 @@ class EmbeddedEngine:
         Raises:
             EngineFailureError: there is no clear answer; nothing may be done.
         """
-        if self._closed:
+        if self._number not in _OPEN:
             raise EngineFailureError("engine_exception", "the engine is closed")
         rule = _RULES.get(entrypoint)
         if rule is None:
@@ -91,8 +101,8 @@ class EmbeddedEngine:
 
     def close(self) -> None:
         """Refuse from now on; each thread's interpreter goes with its thread."""
-        self._closed = True
-        self._local.__dict__.clear()
+        self._finalizer()
+        _table().pop(self._number, None)
 
     def _answer(self, rule: str, document: str) -> Any:
         try:
@@ -103,16 +113,24 @@ class EmbeddedEngine:
             raise
         except BaseException as error:
             # Whatever state it is in now: the next question gets a new one.
-            self._local.__dict__.clear()
+            _table().pop(self._number, None)
             raise _failure(error) from error
 
     def _own(self) -> Interpreter:
         """Return this thread's interpreter."""
-        interpreter: Interpreter | None = getattr(self._local, "interpreter", None)
+        table = _table()
+        interpreter = table.get(self._number)
         if interpreter is None:
-            interpreter = self._interpreters(self.bundle)
-            self._local.interpreter = interpreter
+            for number in [number for number in table if number not in _OPEN]:
+                del table[number]
+            interpreter = table[self._number] = self._interpreters(self.bundle)
         return interpreter
+
+
+def _table() -> dict[int, Interpreter]:
+    """Return this thread's interpreters, by the number of their engine."""
+    table: dict[int, Interpreter] = _THREAD.__dict__.setdefault("interpreters", {})
+    return table
 
 
 def _check_size(document: str) -> None:

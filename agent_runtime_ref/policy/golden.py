@@ -1,8 +1,7 @@
 """Golden cases: what an engine must answer before it is trusted with a real question.
 
-Few and cheap, since they are evaluated whenever an engine is made. Any policy must refuse an empty input; that
-a known request is permitted is asked only of a bundle that brings such a case along, so that one with stricter
-rules can be used as it is.
+Few and cheap, since they are evaluated whenever an engine is made. Any policy must refuse an empty input;
+a foreign bundle need not permit what ours does.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Annotation", "RuleInfo", "annotations_of", "rules_of"]
+__all__ = ["Annotation", "RuleInfo", "annotations_of", "package_of", "rules_of"]
 
-_PACKAGE = re.compile(r"package\s+([A-Za-z0-9_.]+)")
+_PACKAGE = re.compile(r"^package\s+([A-Za-z0-9_.]+)", re.MULTILINE)
 _MARK = "# METADATA"
 
 
@@ -43,13 +43,18 @@ class Annotation:
 
 def rules_of(path: str, text: str) -> Iterator[RuleInfo]:
     """Yield the rules of a module that METADATA gives an id, in the order of the file."""
-    found = _PACKAGE.search(text)
-    package = found[1] if found else ""
+    package = package_of(text)
     for annotation in annotations_of(text):
         value = annotation.value if isinstance(annotation.value, Mapping) else {}
         custom = value.get("custom")
         if isinstance(custom, Mapping) and isinstance(custom.get("rule_id"), str):
             yield _rule(value, custom, package, path, annotation.line)
+
+
+def package_of(text: str) -> str:
+    """Return the package of a module; empty if it names none."""
+    found = _PACKAGE.search(text)
+    return found[1] if found else ""
 
 
 def annotations_of(text: str) -> Iterator[Annotation]:

@@ -47,4 +47,4 @@ def _once(place: str, names: Iterable[str], classes: Mapping[str, Any]) -> Itera
     yield from _known(place, counted, classes)
     for name in classes:
         if counted[name] != 1:
-            yield f"memory.settings.{place} must name the memory class `{name}` once, not {counted[name]} times"
+            yield f"memory.settings.{place} must name the class `{name}` once, not {counted[name]} times"

@@ -1,3 +1,6 @@
+# Which of the considered records stay out, each with its reason, in the order of the ids. Every rule stands twice,
+# as a clause of the plan for the store and as an exclusion, by which each record about to be returned is judged
+# again. A reviewer who adds a rule writes both, or only the exclusion and its id into `incomplete`.
 package memory.read
 
 import data.memory.settings
@@ -12,209 +15,6 @@ import rego.v1
 incomplete contains rule_id if some rule_id in []
 
 day_ns := 86400000000000
-
-# --- walls -------------------------------------------------------------------------------------------------
-
-# METADATA
-# title: Tenant wall
-# description: A query sees records of its own tenant only.
-# custom:
-#   rule_id: MEM-R-001
-#   severity: critical
-#   scope: record
-#   controls: [OWASP-ASI03, OWASP-LLM02, GDPR-5-1-C]
-#   attributes: [tenant_id]
-#   settings: []
-clauses contains {
-	"role": "wall",
-	"rule_id": "MEM-R-001",
-	"reason": "tenant_wall",
-	"any_of": [{"attribute": "tenant_id", "operator": "eq", "value": input.query.tenant_id}],
-	"classes": null,
-	"passed": "tenant_match",
-} if {
-	input.query.tenant_id != null
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-001", "reason": "tenant_wall"} if {
-	input.query.tenant_id != null
-	some index, candidate in input.candidates
-	not candidate.tenant_id == input.query.tenant_id
-}
-
-# METADATA
-# title: Subject wall
-# description: >-
-#   A query sees records about nobody in particular and records about its caller's own subject. An operator
-#   who inspects sees everybody's, or those of the subject that the query names.
-# custom:
-#   rule_id: MEM-R-002
-#   severity: critical
-#   scope: record
-#   controls: [OWASP-ASI03, OWASP-LLM02, GDPR-5-1-C]
-#   attributes: [subject]
-#   settings: [operator_roles, inspection_purpose]
-clauses contains {
-	"role": "wall",
-	"rule_id": "MEM-R-002",
-	"reason": "subject_wall",
-	"any_of": [
-		{"attribute": "subject", "operator": "is_null", "value": null},
-		{"attribute": "subject", "operator": "eq", "value": visible_subject},
-	],
-	"classes": null,
-	"passed": "subject_match",
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-002", "reason": "subject_wall"} if {
-	subjects := [null, visible_subject]
-	some index, candidate in input.candidates
-	not candidate.subject in subjects
-}
-
-visible_subject := input.caller.subject if not inspecting
-
-visible_subject := input.query.subject if {
-	input.query.subject != null
-	inspecting
-}
-
-# --- selectors ---------------------------------------------------------------------------------------------
-
-# METADATA
-# title: Only the kinds that the query names
-# description: A query that names kinds of record considers those.
-# custom:
-#   rule_id: MEM-R-011
-#   severity: low
-#   scope: record
-#   controls: [GDPR-5-1-C]
-#   attributes: [kind]
-#   settings: []
-clauses contains {
-	"role": "selector",
-	"rule_id": "MEM-R-011",
-	"reason": "kind_not_selected",
-	"any_of": [{"attribute": "kind", "operator": "in", "value": input.query.kinds}],
-	"classes": null,
-	"passed": null,
-} if {
-	input.query.kinds != []
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-011", "reason": "kind_not_selected"} if {
-	input.query.kinds != []
-	some index, candidate in input.candidates
-	not candidate.kind in input.query.kinds
-}
-
-# METADATA
-# title: Only the sources that the query names
-# description: A query that names sources considers records from those.
-# custom:
-#   rule_id: MEM-R-012
-#   severity: low
-#   scope: record
-#   controls: [GDPR-5-1-C]
-#   attributes: [source]
-#   settings: []
-clauses contains {
-	"role": "selector",
-	"rule_id": "MEM-R-012",
-	"reason": "source_not_selected",
-	"any_of": [{"attribute": "source", "operator": "in", "value": input.query.sources}],
-	"classes": null,
-	"passed": null,
-} if {
-	input.query.sources != []
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-012", "reason": "source_not_selected"} if {
-	input.query.sources != []
-	some index, candidate in input.candidates
-	not candidate.source in input.query.sources
-}
-
-# METADATA
-# title: Only the keys that the query names
-# description: A query that names keys considers records with those.
-# custom:
-#   rule_id: MEM-R-013
-#   severity: low
-#   scope: record
-#   controls: [GDPR-5-1-C]
-#   attributes: [key]
-#   settings: []
-clauses contains {
-	"role": "selector",
-	"rule_id": "MEM-R-013",
-	"reason": "key_not_selected",
-	"any_of": [{"attribute": "key", "operator": "in", "value": input.query.keys}],
-	"classes": null,
-	"passed": null,
-} if {
-	input.query.keys != []
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-013", "reason": "key_not_selected"} if {
-	input.query.keys != []
-	some index, candidate in input.candidates
-	not candidate.key in input.query.keys
-}
-
-# METADATA
-# title: Only the records that the query names
-# description: A query that names records by their ids considers those.
-# custom:
-#   rule_id: MEM-R-014
-#   severity: low
-#   scope: record
-#   controls: [GDPR-5-1-C]
-#   attributes: [record_id]
-#   settings: []
-clauses contains {
-	"role": "selector",
-	"rule_id": "MEM-R-014",
-	"reason": "record_not_selected",
-	"any_of": [{"attribute": "record_id", "operator": "in", "value": input.query.record_ids}],
-	"classes": null,
-	"passed": null,
-} if {
-	input.query.record_ids != []
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-014", "reason": "record_not_selected"} if {
-	input.query.record_ids != []
-	some index, candidate in input.candidates
-	not candidate.record_id in input.query.record_ids
-}
-
-# METADATA
-# title: Only the statuses that an inspection names
-# description: An inspection that names statuses considers records with those.
-# custom:
-#   rule_id: MEM-R-015
-#   severity: low
-#   scope: record
-#   controls: [GDPR-5-1-C]
-#   attributes: [status]
-#   settings: []
-clauses contains {
-	"role": "selector",
-	"rule_id": "MEM-R-015",
-	"reason": "status_not_selected",
-	"any_of": [{"attribute": "status", "operator": "in", "value": input.query.statuses}],
-	"classes": null,
-	"passed": null,
-} if {
-	input.query.statuses != []
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-015", "reason": "status_not_selected"} if {
-	input.query.statuses != []
-	some index, candidate in input.candidates
-	not candidate.status in input.query.statuses
-}
 
 # --- filters -----------------------------------------------------------------------------------------------
 
@@ -340,8 +140,13 @@ clauses contains {
 	"classes": classes,
 	"passed": "trust_filter_passed",
 } if {
-	some rank, classes in trust_floors
-	rank > input.query.trust_min_rank
+	input.operation != "inspect"
+	purpose.class_trust_floors
+	ranks := settings.trust_ranks
+	some level, classes in settings.trust_floors
+	rank := ranks[level]
+	rank > 1
+	not rank <= input.query.trust_min_rank
 }
 
 excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_below_minimum"} if {
@@ -351,7 +156,11 @@ excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_belo
 }
 
 excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_below_minimum"} if {
-	some rank, classes in trust_floors
+	input.operation != "inspect"
+	purpose.class_trust_floors
+	ranks := settings.trust_ranks
+	some level, classes in settings.trust_floors
+	rank := ranks[level]
 	some index, candidate in input.candidates
 	candidate.memory_class in classes
 	not candidate.trust_rank >= rank
@@ -361,14 +170,6 @@ excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_belo
 excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_below_minimum"} if {
 	some index, candidate in input.candidates
 	not candidate.trust_rank in {1, 2, 3}
-}
-
-trust_floors[rank] := classes if {
-	input.operation != "inspect"
-	settings.purposes[input.query.purpose].class_trust_floors
-	some level, classes in settings.trust_floors
-	rank := settings.trust_ranks[level]
-	rank > 1
 }
 
 # METADATA
@@ -459,7 +260,7 @@ clauses contains {
 	"rule_id": "MEM-R-206",
 	"reason": "provenance_unknown",
 	"any_of": [{"attribute": "provenance_known", "operator": "eq", "value": true}],
-	"classes": provenance_classes,
+	"classes": {true: null, false: settings.provenance_classes}[input.query.require_provenance],
 	"passed": "provenance_present",
 } if {
 	input.operation != "inspect"
@@ -467,7 +268,7 @@ clauses contains {
 
 excluded contains {"index": index, "rule_id": "MEM-R-206", "reason": "provenance_unknown"} if {
 	input.operation != "inspect"
-	input.query.require_provenance
+	input.query.require_provenance == true
 	some index, candidate in input.candidates
 	not candidate.provenance_known == true
 }
@@ -479,10 +280,6 @@ excluded contains {"index": index, "rule_id": "MEM-R-206", "reason": "provenance
 	candidate.memory_class in classes
 	not candidate.provenance_known == true
 }
-
-provenance_classes := null if input.query.require_provenance
-
-provenance_classes := settings.provenance_classes if not input.query.require_provenance
 
 # METADATA
 # title: A summary never stands in for something better

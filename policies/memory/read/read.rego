@@ -32,11 +32,20 @@ default allow := false
 
 # INVARIANT: an allow list and a deny set together, so that a query nothing permits is refused.
 allow if {
-	permitted
+	purpose
 	deny == set()
+	settings_complete
 }
 
-permitted if settings.purposes[input.query.purpose]
+# A rule whose setting is missing could not fire; so nothing is permitted without all of them.
+settings_complete if {
+	all := settings
+	all.trust_floors
+	all.trust_ranks
+	all.age_limits
+	all.provenance_classes
+	all.summary_kinds
+}
 
 default plan := {"complete": true, "limit": 0, "clauses": []}
 
@@ -48,7 +57,11 @@ complete if incomplete == set()
 
 default admitted := []
 
-admitted := [index | some index, _ in input.candidates; not excluded_indexes[index]] if {
+admitted := [index |
+	judged := excluded_indexes
+	some index, _ in input.candidates
+	not judged[index]
+] if {
 	input.candidates != []
 	allow
 }
@@ -62,14 +75,16 @@ kept_out := excluded if {
 
 excluded_indexes[exclusion.index] := true if some exclusion in excluded
 
-# --- who asks, and how -------------------------------------------------------------------------------------
+# --- who asks, and what for --------------------------------------------------------------------------------
+
+purpose := settings.purposes[input.query.purpose]
 
 # METADATA
 # description: An inspection crosses subjects. Whoever inspects has the role for it and says so in the purpose.
 inspecting if {
-	input.query.purpose == settings.inspection_purpose
 	some role in input.caller.roles
 	settings.operator_roles[role]
+	input.query.purpose == settings.inspection_purpose
 }
 
 # METADATA
@@ -146,7 +161,7 @@ deny contains {"rule_id": "MEM-R-103", "reason": "principal_mismatch"} if {
 #   attributes: []
 #   settings: [purposes]
 deny contains {"rule_id": "MEM-R-104", "reason": "purpose_unknown"} if {
-	not settings.purposes[input.query.purpose]
+	not purpose
 }
 
 # METADATA
@@ -180,7 +195,8 @@ limit_within_bounds if {
 #   attributes: []
 #   settings: [purposes]
 deny contains {"rule_id": "MEM-R-106", "reason": "class_not_permitted"} if {
-	permitted_classes := settings.purposes[input.query.purpose].classes
+	input.query.allowed_classes != null
+	permitted_classes := purpose.classes
 	some class in input.query.allowed_classes
 	not permitted_classes[class]
 }
