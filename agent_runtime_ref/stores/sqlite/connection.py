@@ -131,8 +131,7 @@ class ConnectionPool:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                _roll_back(connection)
                 raise
 
     def close(self) -> None:
@@ -142,6 +141,11 @@ class ConnectionPool:
             with self._guard:
                 for _, connection in self._open:
                     connection.close()
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:  # SQLite itself rolls back on some errors, a full disk among them
+        connection.execute("ROLLBACK")
 
 
 @contextmanager
