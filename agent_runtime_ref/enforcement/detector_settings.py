@@ -16,11 +16,12 @@ from typing import Any
 from agent_runtime_ref.enforcement.secret_values import CHECKS
 from agent_runtime_ref.errors import BundleError
 
-__all__ = ["KEY", "CompiledDetectors", "Pattern", "WordGroup", "compile_detectors"]
+__all__ = ["DIGIT", "STEM_SIZE", "WORD", "CompiledDetectors", "Pattern", "WordGroup", "compile_detectors"]
 
-# A word's key: its first letters. The keys of a text are cheap to collect, and tell which patterns can match.
-KEY_SIZE = 4
-KEY = re.compile(r"(?<![a-z])[a-z]{1,4}")
+# The words of a text are cheap to collect, and tell which patterns can match at all.
+WORD = re.compile(r"[a-z]+")
+DIGIT = "#"  # stands for any digit, in lists that are only looked up
+STEM_SIZE = 4  # letters of a word by which an entry that ends in `*` is looked up
 
 _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
 # A repetition without an upper bound is what makes matching time explode; literals in escapes and classes are none.
@@ -34,30 +35,66 @@ _FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WordGroup:
-    """A list of words as a test that is cheaper than a search: the text's keys meet `keys`, or a part is in it."""
+    """A list of words as a test that is cheaper than a search."""
 
-    keys: frozenset[str]
-    parts: tuple[str, ...]
+    words: frozenset[str]  # the longest word of each entry
+    stems: frozenset[str]  # first letters of entries that end in `*`
+    parts: tuple[str, ...]  # entries in a script without spaces
 
-    def may_be_in(self, keys: frozenset[str] | set[str], text: str) -> bool:
-        """Return whether some word of the list can be in the text; false is certain."""
-        return not self.keys.isdisjoint(keys) or any(part in text for part in self.parts)
+    def may_be_in(self, words: set[str], stems: set[str], text: str) -> bool:
+        """Return whether some entry of the list can be in the text; false is certain."""
+        if not self.words.isdisjoint(words) or not self.stems.isdisjoint(stems):
+            return True
+        return any(part in text for part in self.parts)
+
+
+class Expression:
+    """A regular expression that is compiled when it is first needed.
+
+    Compiling all of them takes longer than most commands run, and an ordinary text needs very few.
+    """
+
+    __slots__ = ("_compiled", "name", "source")
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self.source = source
+        self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        """Return the compiled expression.
+
+        Raises:
+            BundleError: reason settings_malformed; the expression does not compile.
+        """
+        if self._compiled is None:
+            try:
+                self._compiled = re.compile(self.source, re.DOTALL)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise _malformed(f"{self.name} does not compile ({error})") from error
+        return self._compiled
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One compiled detector pattern; which text each expression looks at is said in the schema."""
+    """One detector pattern; which text each expression looks at is said in the schema."""
 
     type: str
-    search: re.Pattern[str]
+    search: Expression
     lower: bool
     guarded: bool
     groups: tuple[WordGroup, ...]
     literals: tuple[str, ...]
-    require: re.Pattern[str] | None
-    near: re.Pattern[str] | None
-    unless: re.Pattern[str] | None
+    require: Expression | None
+    near: Expression | None
+    unless: Expression | None
     check: str | None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return every expression of the pattern."""
+        return tuple(e for e in (self.search, self.require, self.near, self.unless) if e is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +103,8 @@ class CompiledDetectors:
 
     values: tuple[Pattern, ...]  # gated by literals, over the whole text
     sentences: tuple[Pattern, ...]  # gated by word groups, a sentence at a time
-    reported: re.Pattern[str]
-    quoted: re.Pattern[str]
+    reported: Expression
+    quoted: Expression
     words: frozenset[str]
     tells: tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -118,20 +155,25 @@ def _words_of(name: str, entries: Sequence[str]) -> tuple[str, ...]:
     for entry in entries:
         if not isinstance(entry, str) or not entry.strip("* ") or entry != entry.lower():
             raise _malformed(f"word list `{name}` has an entry that is no lower-case word: `{entry}`")
-        if entry.isascii() and len(_lead(entry)) < (KEY_SIZE if re.fullmatch(r"\w*\*", entry) else 1):
-            raise _malformed(f"word list `{name}`: `{entry}` must begin with a letter, with {KEY_SIZE} before `*`")
+        if entry.isascii() and entry != DIGIT and len(_lead(entry)) < (STEM_SIZE if re.fullmatch(r"\w*\*", entry) else 1):
+            raise _malformed(f"word list `{name}`: `{entry}` must begin with a letter, with {STEM_SIZE} before `*`")
     return tuple(entries)
 
 
 def _lead(entry: str) -> str:
-    """Return the first letters of `entry`, which are its key."""
-    match = re.match(r"[a-z]{1,4}", entry)
+    """Return the first word of `entry`."""
+    match = WORD.match(entry)
     return match[0] if match else ""
 
 
 def _word_group(entries: Sequence[str]) -> WordGroup:
-    keys = frozenset(_lead(entry) for entry in entries if entry.isascii() and _lead(entry))
-    return WordGroup(keys, tuple(entry for entry in entries if not entry.isascii() or not _lead(entry)))
+    words, stems = set(), set()
+    for entry in entries:
+        if entry.isascii():
+            whole = [word for part in entry.split() if not part.endswith("*") for word in WORD.findall(part)]
+            # The longest word of a phrase is the one that fewest other texts have.
+            (words if whole or entry == DIGIT else stems).add(max(whole, key=len, default=entry[:STEM_SIZE]))
+    return WordGroup(frozenset(words), frozenset(stems), tuple(e for e in entries if not e.isascii()))
 
 
 def _alternatives(entries: Sequence[str]) -> str:
@@ -148,21 +190,18 @@ def _alternatives(entries: Sequence[str]) -> str:
     return "(?:" + "|".join(("(?<![a-z0-9])" if part[0].isascii() else "") + part for part in parts) + ")"
 
 
-def _compile(name: str, expression: str, fragments: Mapping[str, str]) -> re.Pattern[str]:
-    """Return `expression` compiled, its word lists filled in.
+def _compile(name: str, expression: str, fragments: Mapping[str, str]) -> Expression:
+    """Return `expression` with its word lists filled in.
 
     Raises:
-        BundleError: it does not compile, could take more than linear time, or names an unknown word list.
+        BundleError: it could take more than linear time, or names an unknown word list.
     """
     if _UNBOUNDED.search(_LITERAL.sub("", expression)):
         raise _malformed(f"{name} repeats something without an upper bound: `{expression}`")
     unknown = [place for place in _PLACE.findall(expression) if place not in fragments]
     if unknown:
         raise _malformed(f"{name} names an unknown word list `{unknown[0]}`")
-    try:
-        return re.compile(_PLACE.sub(lambda match: fragments[match[1]], expression), re.DOTALL)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _malformed(f"{name} does not compile ({error}): `{expression}`") from error
+    return Expression(name, _PLACE.sub(lambda match: fragments[match[1]], expression))
 
 
 def _pattern(
@@ -181,7 +220,7 @@ def _pattern(
     if not needs and not literals or not all(literals):
         raise _malformed(f"{name} must say in `needs` or `literals` which texts it can match")
 
-    def optional(field: str) -> re.Pattern[str] | None:
+    def optional(field: str) -> Expression | None:
         return _compile(f"{name} {field}", entry[field], fragments) if field in entry else None
 
     return Pattern(

@@ -8,17 +8,30 @@ written and over the forms it may hide in, within bounds that no input can stret
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_runtime_ref.enforcement.detector_settings import KEY, CompiledDetectors, Pattern, compile_detectors
-from agent_runtime_ref.enforcement.normal_forms import Form, normal_forms
+from agent_runtime_ref.enforcement.detector_settings import (
+    DIGIT,
+    STEM_SIZE,
+    WORD,
+    CompiledDetectors,
+    Pattern,
+    compile_detectors,
+)
+from agent_runtime_ref.enforcement.normal_forms import Form, is_plain, normal_forms
 from agent_runtime_ref.enforcement.secret_values import CHECKS
 
 __all__ = ["Detectors", "Finding", "language", "redact"]
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]{0,2}\s+|(?<=[。！？])|[;；]\s?|\n\s*\n|\n(?=\s*(?:[-*•#>]|\d+[.)]))")
+_SENTENCE_END = re.compile(
+    r"[.!?][\"')\]]{0,2}\s{1,20}|[。！？]|[;；]\s?|\n(?:\s{0,20}\n|(?=[ \t]{0,8}(?:[-*•#>]|\d{1,3}[.)])))"
+)
+# Forms that are made for reading sentences; a key or a password that was bent like that is none any more.
+_WORDY_FORMS = frozenset({"separated", "leetspeak", "cut"})
+_VALUE_MIN = 10  # no credential with its name is shorter
+_DIGIT = re.compile(r"[0-9]")
 _SENTENCE_MAX = 480
 _OVERLAP = 160
 _BEFORE, _AROUND = 130, 260
@@ -46,20 +59,40 @@ class Detectors:
         BundleError: reason settings_malformed.
     """
 
-    __slots__ = ("_by_key", "_compiled", "_keyless")
+    __slots__ = ("_by_stem", "_by_word", "_compiled", "_literals", "_tells", "_wordless")
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._compiled: CompiledDetectors = compile_detectors(settings)
-        by_key: dict[str, list[int]] = {}
-        keyless: list[int] = []
+        self._literals = tuple(
+            (literal, index)
+            for index, pattern in enumerate(self._compiled.values)
+            for literal in pattern.literals
+        )
+        self._tells = frozenset(tell for tells in self._compiled.tells for tell in tells)
+        self._by_word: dict[str, set[int]] = {}
+        self._by_stem: dict[str, set[int]] = {}
+        wordless: set[int] = set()
         for index, pattern in enumerate(self._compiled.sentences):
-            rarest = min(pattern.groups, key=lambda group: (bool(group.parts), len(group.keys)))
-            for key in rarest.keys:
-                by_key.setdefault(key, []).append(index)
-            if rarest.parts:
-                keyless.append(index)
-        self._by_key = {key: tuple(indexes) for key, indexes in by_key.items()}
-        self._keyless = tuple(keyless)
+            # Any one group decides which sentences are looked at; the one with the fewest words is the best.
+            group = min(pattern.groups, key=lambda group: (bool(group.parts), len(group.words) + len(group.stems)))
+            for word in group.words:
+                self._by_word.setdefault(word, set()).add(index)
+            for stem in group.stems:
+                self._by_stem.setdefault(stem, set()).add(index)
+            if group.parts:
+                wordless.add(index)
+        self._wordless = frozenset(wordless)
+
+    def check(self) -> None:
+        """Compile every expression now; what otherwise happens when a text first needs one.
+
+        Raises:
+            BundleError: reason settings_malformed.
+        """
+        patterns = (*self._compiled.values, *self._compiled.sentences)
+        for expression in (e for pattern in patterns for e in pattern.expressions):
+            _ = expression.compiled
+        _ = self._compiled.reported.compiled, self._compiled.quoted.compiled
 
     def scan(self, texts: Mapping[str, str]) -> tuple[Finding, ...]:
         """Return the findings in `texts` (field name to text), ordered by field, place and type."""
@@ -70,50 +103,69 @@ class Detectors:
         return tuple(found)
 
     def _scan_field(self, field: str, text: str) -> list[Finding]:
-        seen: dict[tuple[str, int, int], Finding] = {}
         compiled = self._compiled
-        for form in normal_forms(text, compiled.words, compiled.tells):
-            for kind, start, end in self._matches(form):
+        seen: dict[tuple[str, int, int], Finding] = {}
+        read: set[str] = set()
+        plain = is_plain(text, self._tells)
+        for form in (Form("written", text),) if plain else normal_forms(text, compiled.words, compiled.tells):
+            lower = _lower(form.text)
+            found = self._sentences(lower, read)
+            if not plain and form.name not in _WORDY_FORMS:
+                found = (*self._values(form.text, lower), *found)
+            for kind, start, end in found:
                 first, last = form.span(start, end)
                 seen.setdefault((kind, first, last), Finding(kind, field, first, last, form.name))
         return sorted(seen.values(), key=lambda finding: (finding.start, finding.end, finding.type))
 
-    def _matches(self, form: Form) -> Iterator[tuple[str, int, int]]:
-        """Yield type, start and end of what the patterns find in one form."""
-        lower = form.text.lower()
-        if len(lower) != len(form.text):  # One letter of Turkish becomes two; places must stay what they are.
-            lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in form.text)
-        for pattern in self._compiled.values:
-            if any(literal in lower for literal in pattern.literals):
-                yield from _values(pattern, lower if pattern.lower else form.text, form.text)
-        for start, end in _sentences(lower):
-            yield from self._sentence(lower, start, end)
+    def _values(self, text: str, lower: str) -> Iterator[tuple[str, int, int]]:
+        """Yield type, start and end of the credentials in one form."""
+        if len(text) < _VALUE_MIN:
+            return
+        for index in sorted({index for literal, index in self._literals if literal in lower}):
+            pattern = self._compiled.values[index]
+            yield from _values(pattern, lower if pattern.lower else text, text)
+
+    def _sentences(self, text: str, read: set[str]) -> Iterable[tuple[str, int, int]]:
+        """Yield what the sentence patterns find; a sentence in `read` was looked at in another form already."""
+        for start, end in _sentences(text):
+            sentence = text[start:end]
+            if sentence not in read:
+                read.add(sentence)
+                yield from self._sentence(text, start, end)
 
     def _sentence(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """Yield what the sentence patterns find between start and end."""
-        sentence = text[start:end] if start or end < len(text) else text
-        keys = set(KEY.findall(sentence))
-        indexes = {index for key in keys & self._by_key.keys() for index in self._by_key[key]}
+        sentence = text[start:end]
+        words = set(WORD.findall(sentence))
+        stems = {word[:STEM_SIZE] for word in words}
+        if _DIGIT.search(sentence):
+            words.add(DIGIT)
+        indexes: set[int] = set()
+        for word in words & self._by_word.keys():
+            indexes |= self._by_word[word]
+        for stem in stems & self._by_stem.keys():
+            indexes |= self._by_stem[stem]
         if not sentence.isascii():
-            indexes.update(self._keyless)
+            indexes |= self._wordless
         for index in sorted(indexes):
             pattern = self._compiled.sentences[index]
-            if all(group.may_be_in(keys, sentence) for group in pattern.groups):
+            if all(group.may_be_in(words, stems, sentence) for group in pattern.groups):
                 match = self._first_match(pattern, text, start, end)
                 if match is not None:
                     yield pattern.type, match.start(), match.end()
 
     def _first_match(self, pattern: Pattern, text: str, start: int, end: int) -> re.Match[str] | None:
         """Return the first match that stands after the pattern's conditions; None if there is none."""
-        if pattern.near is not None and not pattern.near.search(text, start, end):
-            return None
-        if pattern.unless is not None and pattern.unless.search(text, start, end):
-            return None
-        for number, match in enumerate(pattern.search.finditer(text, start, end)):
+        holds: bool | None = None
+        for number, match in enumerate(pattern.search.compiled.finditer(text, start, end)):
+            if holds is None:  # Of the whole sentence, so asked once; and only now, since most sentences have no match.
+                holds = _holds(pattern, text, start, end)
+            if not holds:
+                return None
             if number == _MATCHES_MAX:
                 return match
             left, right = max(0, match.start() - _AROUND), match.end() + _AROUND
-            if pattern.require is not None and not pattern.require.search(text, left, right):
+            if pattern.require is not None and not pattern.require.compiled.search(text, left, right):
                 continue
             if not (pattern.guarded and self._is_reported(text, match.start(), match.end(), end)):
                 return match
@@ -122,22 +174,37 @@ class Detectors:
     def _is_reported(self, text: str, start: int, end: int, sentence_end: int) -> bool:
         """Return whether the match is clearly somebody else's words that the text tells about."""
         before = max(0, start - _BEFORE)
-        if self._compiled.reported.search(text, before, start):
+        if self._compiled.reported.compiled.search(text, before, start):
             return True
         # A quotation counts only with a word about attacks around it; a quotation mark alone is cheap to add.
         opens = re.search(r"[\"'`《][^\"'`《》]{0,60}\Z", text[before:start]) or text[start] in "\"'`"
         closes = re.search(r"[\"'`》]", text[end - 1 : end + 90])
-        return bool(opens and closes and self._compiled.quoted.search(text, before, max(sentence_end, end + 90)))
+        return bool(opens and closes and self._compiled.quoted.compiled.search(text, before, max(sentence_end, end + 90)))
+
+
+def _holds(pattern: Pattern, text: str, start: int, end: int) -> bool:
+    """Return whether the sentence has what the pattern wants near by, and nothing that speaks against it."""
+    if pattern.near is not None and not pattern.near.compiled.search(text, start, end):
+        return False
+    return pattern.unless is None or not pattern.unless.compiled.search(text, start, end)
+
+
+def _lower(text: str) -> str:
+    """Return `text` in lower case, each character in its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def _values(pattern: Pattern, text: str, written: str) -> Iterator[tuple[str, int, int]]:
     """Yield the credentials that one pattern finds; those of placeholders are left out."""
-    for number, match in enumerate(pattern.search.finditer(text)):
+    for number, match in enumerate(pattern.search.compiled.finditer(text)):
         if pattern.check is not None and number < _MATCHES_MAX:
             first, last = match.span("value")
             if not CHECKS[pattern.check](written[first:last]):
                 continue
-        if pattern.unless is not None and pattern.unless.search(text, max(0, match.start() - 60), match.end()):
+        if pattern.unless is not None and pattern.unless.compiled.search(text, max(0, match.start() - 60), match.end()):
             continue
         yield pattern.type, match.start(), match.end()
 

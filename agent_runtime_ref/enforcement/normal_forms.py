@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from agent_runtime_ref.enforcement.decoding import Decoded, decoded_segments
 from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
 
-__all__ = ["DEPTH_MAX", "Form", "normal_forms"]
+__all__ = ["DEPTH_MAX", "Form", "is_plain", "normal_forms"]
 
 DEPTH_MAX = 2
 
@@ -23,10 +23,17 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SEPARATOR = r"[ \t.\-_*|/\\,~+\u00b7\u2022]"
 _SPACED = re.compile(rf"(?<![^\W_])[^\W_](?:{_SEPARATOR}{{1,3}}[^\W_](?![^\W_])){{3,}}")
 _HAN_GAP = re.compile(r"(?<=[\u4e00-\u9fff])[ \t.\-_*|~+\u00b7\u2022]{1,3}(?=[\u4e00-\u9fff])")
+_MAYBE_SPACED = re.compile(rf"{_SEPARATOR}[^\W_]{_SEPARATOR}")
+_MAYBE_MARK = re.compile(r"[-_.*~|^`/+][A-Za-z\"' ]")
+_MAYBE_LEET = re.compile(r"[013457$@!]")
 _INNER_MARK = re.compile(r"(?<=[A-Za-z])(?:[-_.*~|^`/]|[\"'] ?\+ ?[\"'])(?=[A-Za-z])")
 _LEET = re.compile(r"[A-Za-z][013457$@!][A-Za-z]|(?<!\w)[013457$@!][A-Za-z]{2}|(?<!\w)[A-Za-z]{1,9}[0134]{2}(?!\w)")
 _LEET_LETTERS = str.maketrans("013457$@!", "oieastsai")
 _LONG_WORD = re.compile(r"[a-z]{15,}")
+_ODD = re.compile(r"[^A-Za-z ,.?!'\n]")
+_INNER_STOP = re.compile(r"[.!?,][A-Za-z]")
+_LONE_LETTERS = re.compile(r" [A-Za-z][ .,!?]{1,3}[A-Za-z][ .,!?]")
+_LONG_SIZE = 15
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0\u180e")
 
 
@@ -107,6 +114,17 @@ def _fold(character: str) -> str:
 _FOLDS = _Folds()
 
 
+def is_plain(text: str, tells: frozenset[str]) -> bool:
+    """Return whether `text` is words and ordinary punctuation, in which nothing can be hidden.
+
+    A cheap test that most texts pass; it also means that no credential is in the text, since those have digits or signs.
+    """
+    if _ODD.search(text) or _INNER_STOP.search(text) or _LONE_LETTERS.search(text):
+        return False
+    words = text.lower().split()
+    return max(map(len, words), default=0) < _LONG_SIZE and tells.isdisjoint(words)
+
+
 def normal_forms(text: str, words: frozenset[str], tells: tuple[tuple[str, ...], tuple[str, ...]]) -> Iterator[Form]:
     """Yield the forms of `text`, the one nearest to the text as written first.
 
@@ -151,16 +169,17 @@ def _decoded(form: Form, segments: Sequence[Decoded]) -> Form:
 def _shapes(form: Form, words: frozenset[str], tells: tuple[tuple[str, ...], tuple[str, ...]]) -> Iterator[Form]:
     """Yield the readings of `form` that its own look gives a reason for."""
     text, lower = form.text, form.text.lower()
-    if _SPACED.search(text):
+    # A search for one class of characters is far cheaper than the expression behind it.
+    if _MAYBE_SPACED.search(text) and _SPACED.search(text):
         yield _joined(form, words)
     if not text.isascii() and _HAN_GAP.search(text):
         yield _without(form, _HAN_GAP)
-    marks = len(_INNER_MARK.findall(text))
+    marks = len(_INNER_MARK.findall(text)) if _MAYBE_MARK.search(text) else 0
     if marks >= 2:
         yield _without(form, _INNER_MARK)
     if marks:
         yield Form("separated", _INNER_MARK.sub(lambda m: " " * len(m[0]), text), form.starts, form.ends)
-    if _LEET.search(text):
+    if _MAYBE_LEET.search(text) and _LEET.search(text):
         yield Form("leetspeak", text.translate(_LEET_LETTERS), form.starts, form.ends)
     if len(lower) == len(text) and _LONG_WORD.search(lower):
         yield _cut(form, lower, words)
