@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_runtime_ref import GovernedMemory
-from agent_runtime_ref.testing import CountingIds, FrozenClock
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -32,5 +32,5 @@ def trace(tmp_path: Path) -> Path:
 @pytest.fixture
 def memory(store_url: str, clock: FrozenClock, trace: Path) -> Iterator[GovernedMemory]:
     """An empty governed memory."""
-    with GovernedMemory.open(store_url, clock=clock, ids=CountingIds(), trace=trace) as opened:
+    with GovernedMemory.open(store_url, clock=clock, ids=CountedIds(), trace=trace) as opened:
         yield opened

@@ -16,7 +16,7 @@ from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.stores.registry import open_store
-from agent_runtime_ref.testing import CountingIds, FaultyStore, FrozenClock, LyingStore
+from agent_runtime_ref.testing import CountedIds, FaultyStore, FrozenClock, LyingStore
 from agent_runtime_ref.telemetry.trace import TraceFile
 from tests.support import caller, candidate, events, note, query
 
@@ -25,8 +25,8 @@ class AnsweringEngine(EmbeddedEngine):
     """A real engine whose answers a test can bend."""
 
     def __init__(self, bundle: Bundle) -> None:
-        super().__init__(bundle)
         self.bend: Any = lambda answer: answer
+        super().__init__(bundle)
 
     def evaluate(self, entrypoint: str, document: str) -> Any:
         """Return the bent answer."""
@@ -51,7 +51,7 @@ def bent(engine: AnsweringEngine, store_url: str, tmp_path: Path) -> Iterator[Go
         engine=engine,
         bundle=load_bundle(None),
         clock=FrozenClock(),
-        ids=CountingIds(),
+        ids=CountedIds(),
         trace=TraceFile(tmp_path / "trace.jsonl"),
     )
     with memory:
@@ -124,7 +124,7 @@ def test_a_store_that_lies_is_caught(tmp_path: Path) -> None:
     clock = FrozenClock()
     trace = tmp_path / "trace.jsonl"
     with GovernedMemory(
-        store=inner, engine=EmbeddedEngine(bundle), bundle=bundle, clock=clock, ids=CountingIds()
+        store=inner, engine=EmbeddedEngine(bundle), bundle=bundle, clock=clock, ids=CountedIds()
     ) as honest:
         honest.write(candidate("queue fact"), caller=caller())
         hidden = honest.write(
@@ -132,11 +132,11 @@ def test_a_store_that_lies_is_caught(tmp_path: Path) -> None:
         ).record
         assert hidden.status == "quarantined"
         lying = GovernedMemory(
-            store=LyingStore(inner, shows=[hidden.memory_id]),
+            store=LyingStore(inner, extra=lambda shown: shown["status"] == "quarantined"),
             engine=EmbeddedEngine(bundle),
             bundle=bundle,
             clock=clock,
-            ids=CountingIds(),
+            ids=CountedIds(),
             trace=TraceFile(trace),
         )
 
@@ -153,9 +153,9 @@ def test_a_store_or_log_that_fails_stops_the_operation(call: str) -> None:
     """A log that cannot be written stops the read as well as the write."""
     bundle = load_bundle(None)
     inner = InMemoryStore()
-    store = FaultyStore(inner, fails_on=call, error=DecisionLogError("memory:", "disk full"))
+    store = FaultyStore(inner, method=call, error=DecisionLogError("memory:", "disk full"))
     with GovernedMemory(
-        store=store, engine=EmbeddedEngine(bundle), bundle=bundle, clock=FrozenClock(), ids=CountingIds()
+        store=store, engine=EmbeddedEngine(bundle), bundle=bundle, clock=FrozenClock(), ids=CountedIds()
     ) as memory:
         if call == "commit":
             with pytest.raises(DecisionLogError):

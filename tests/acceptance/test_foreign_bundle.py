@@ -9,7 +9,7 @@ import pytest
 
 from agent_runtime_ref import GovernedMemory
 from agent_runtime_ref.resources import policies_path
-from agent_runtime_ref.testing import CountingIds, FrozenClock
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.support import caller, candidate, events, note, query
 
 IN_THE_PLAN = """
@@ -67,11 +67,11 @@ def test_one_more_rule_changes_what_every_store_answers(
     module.write_text(module.read_text(encoding="utf-8") + rule, encoding="utf-8")
     trace = tmp_path / "trace.jsonl"
     clock = FrozenClock()
-    with GovernedMemory.open(store_url, clock=clock, ids=CountingIds()) as memory:
+    with GovernedMemory.open(store_url, clock=clock, ids=CountedIds()) as memory:
         if store_url == "memory:":
             memory.close()
     with GovernedMemory.open(
-        store_url, policies=folder, clock=clock, ids=CountingIds(), trace=trace
+        store_url, policies=folder, clock=clock, ids=CountedIds(), trace=trace
     ) as memory:
         memory.write(candidate("the queue fact"), caller=caller())
         for number in range(9):

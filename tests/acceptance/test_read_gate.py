@@ -11,7 +11,6 @@ from agent_runtime_ref.telemetry.events import rebuilt_result
 from agent_runtime_ref.testing import FrozenClock
 from tests.support import caller, candidate, events, note, query
 
-DAY_US = 24 * 3600 * 1_000_000
 
 
 def test_returns_what_policy_selects_with_reasons(memory: GovernedMemory) -> None:
@@ -108,10 +107,10 @@ def test_a_record_disappears_at_the_instant_of_expiry(memory: GovernedMemory, cl
     """One microsecond before its end a note is shown; at its end it is not, and is counted as expired."""
     kept = memory.write(note("the queue is slow"), caller=caller())
     assert kept.record.expires_at is not None
-    clock.advance(30 * DAY_US - 1)
+    clock.advance(days=30, microseconds=-1)
     assert len(memory.read(query(), caller=caller(), text="queue").hits) == 1
 
-    clock.advance(1)
+    clock.advance(microseconds=1)
 
     result = memory.read(query(), caller=caller(), text="queue")
     assert (result.hits, result.exclusions) == ((), {"expired": 1})
@@ -148,7 +147,7 @@ def test_order_without_text_is_trust_then_newest_then_id(memory: GovernedMemory,
     """Without a text the most trusted comes first, then the newest."""
     for content in ("first note", "second note"):
         memory.write(note(content), caller=caller())
-        clock.advance(1_000_000)
+        clock.advance(seconds=1)
     memory.write(candidate("a fact"), caller=caller())
 
     result = memory.read(query(), caller=caller())
@@ -187,9 +186,9 @@ def test_same_input_same_bytes(tmp_path: Path) -> None:
     """Two runs with the same clock and ids differ in nothing, whatever the store."""
     documents = []
     for url in ("memory:", f"sqlite:{tmp_path / 'a.db'}", f"sqlite:{tmp_path / 'b.db'}"):
-        from agent_runtime_ref.testing import CountingIds
+        from agent_runtime_ref.testing import CountedIds
 
-        with GovernedMemory.open(url, clock=FrozenClock(), ids=CountingIds()) as memory:
+        with GovernedMemory.open(url, clock=FrozenClock(), ids=CountedIds()) as memory:
             for number in range(12):
                 memory.write(note(f"queue note number {number}"), caller=caller())
             result = memory.read(query(limit=7), caller=caller(), text="queue number")

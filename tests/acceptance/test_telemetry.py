@@ -12,7 +12,7 @@ import pytest
 from agent_runtime_ref import Caller, GovernedMemory, validation
 from agent_runtime_ref.errors import GovernanceError
 from agent_runtime_ref.telemetry.chain import verify
-from agent_runtime_ref.testing import CountingIds, FrozenClock
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.support import caller, candidate, events, note, query
 
 SECRET = "ghp_" + "a8Kd02LmQx7RtZ4vW9bYc1NeHs6Jf3UpGi5T"
@@ -58,8 +58,8 @@ def test_the_log_holds_decisions_and_events_in_a_chain(memory: GovernedMemory) -
     writes = [json.loads(line) for line in memory.log_lines()]
     reads = [json.loads(line) for line in memory.log_lines(read=True)]
 
-    assert verify(memory.log_lines()) == []
-    assert verify(memory.log_lines(read=True)) == []
+    assert verify(memory.log_lines()) is None
+    assert verify(memory.log_lines(read=True)) is None
     decision = next(line for line in reads if line["path"] == "memory/read/decision")
     assert decision["input"]["query"]["purpose"] == "answer_generation"
     assert decision["considered"]["considered"] == 2
@@ -117,7 +117,7 @@ def test_a_planted_secret_is_in_no_event_span_or_line(
         patch.setattr(trace, "get_tracer", tracers.get_tracer)
         patch.setattr(_logs, "get_logger", loggers.get_logger)
         path = tmp_path / "trace.jsonl"
-        with GovernedMemory.open(store_url, clock=FrozenClock(), ids=CountingIds(), trace=path) as memory:
+        with GovernedMemory.open(store_url, clock=FrozenClock(), ids=CountedIds(), trace=path) as memory:
             _plants(memory)
             lines = [*memory.log_lines(), *memory.log_lines(read=True)]
     said = {
@@ -152,7 +152,7 @@ def test_events_are_log_records_correlated_with_the_gates_span(store_url: str) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace, "get_tracer", tracers.get_tracer)
         patch.setattr(_logs, "get_logger", loggers.get_logger)
-        with GovernedMemory.open(store_url, clock=FrozenClock(), ids=CountingIds()) as memory:
+        with GovernedMemory.open(store_url, clock=FrozenClock(), ids=CountedIds()) as memory:
             memory.write(candidate(), caller=caller())
 
     logged = [record.log_record for record in records.get_finished_logs()]

@@ -182,7 +182,7 @@ def test_a_batch_is_decided_in_one_engine_call(store_url: str) -> None:
     from agent_runtime_ref.policy.bundle import load_bundle
     from agent_runtime_ref.policy.embedded import EmbeddedEngine
     from agent_runtime_ref.stores.registry import open_store
-    from agent_runtime_ref.testing import CountingIds, FrozenClock
+    from agent_runtime_ref.testing import CountedIds, FrozenClock
 
     calls = []
     bundle = load_bundle(None)
@@ -197,8 +197,9 @@ def test_a_batch_is_decided_in_one_engine_call(store_url: str) -> None:
         engine=Counted(bundle),
         bundle=bundle,
         clock=FrozenClock(),
-        ids=CountingIds(),
+        ids=CountedIds(),
     )
+    calls.clear()
     with memory:
         outcomes = memory.write_many([note(f"note {number}") for number in range(1000)], caller=caller())
 

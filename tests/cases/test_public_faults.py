@@ -24,7 +24,7 @@ from agent_runtime_ref import (
 from agent_runtime_ref.contracts import Origin
 from agent_runtime_ref.clock import instant
 from agent_runtime_ref.errors import DecisionLogError, GovernanceError
-from agent_runtime_ref.testing import CountingIds, FrozenClock
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.support import TENANT, caller, candidate, note, query
 
 
@@ -43,7 +43,7 @@ def clock() -> FrozenClock:
 @pytest.fixture
 def memory(store_url: str, clock: FrozenClock) -> Iterator[GovernedMemory]:
     """An empty governed memory."""
-    with GovernedMemory.open(store_url, clock=clock, ids=CountingIds()) as opened:
+    with GovernedMemory.open(store_url, clock=clock, ids=CountedIds()) as opened:
         yield opened
 
 
@@ -188,7 +188,7 @@ def test_expired_records_do_not_crowd_out_live_ones(memory: GovernedMemory, cloc
     """Five expired records that match better leave the live one its place within the limit."""
     for number in range(5):
         memory.write(note(f"alpha beta gamma {number}"), caller=caller())
-    clock.advance(31 * 24 * 3600 * 1_000_000)
+    clock.advance(days=31)
     memory.write(note("alpha only"), caller=caller())
 
     assert _contents(memory, caller(), "alpha beta gamma") == ["alpha only"]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_runtime_ref import Caller, GovernedMemory, PolicyDeniedError, RetrievalResult
-from agent_runtime_ref.testing import CountingIds, FrozenClock
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.support import caller, note, query
 
 WORDS = ("queue", "ticket", "plan", "记忆")
@@ -62,7 +62,7 @@ def test_records_of_others_change_nothing(
     asked = query(limit=limit)
     answers = []
     for disturbed in (False, True):
-        with GovernedMemory.open("memory:", clock=FrozenClock(), ids=CountingIds()) as memory:
+        with GovernedMemory.open("memory:", clock=FrozenClock(), ids=CountedIds()) as memory:
             _own_writes(memory, mine)
             if disturbed:
                 _other_writes(memory, theirs)
