@@ -144,6 +144,11 @@ def seen(page: SearchPage) -> tuple[Any, ...]:
     )
 
 
+def scanned(store: Store, request: SearchRequest) -> list[Any]:
+    """What a scan yields, batch after batch."""
+    return [one.rank_key for batch in store.scan(request, 3) for one in batch]
+
+
 def filled(folder: Path, held: list[MemoryRecord]) -> tuple[Store, Store]:
     """The same records in both stores."""
     stores = open_store("memory:"), _Files.open(folder)
@@ -162,8 +167,7 @@ def test_both_stores_give_the_same_pages(
     for tenant_ids in (("tenant-a",), ("tenant-b", "tenant-a", "nobody"), None):
         request = SearchRequest(tenant_ids, plan, terms, NOW_US, take, kept)
         assert seen(sqlite.search(request)) == seen(memory.search(request))
-        scans = [[one.rank_key for part in store.scan(request, 3) for one in part] for store in (memory,
-        sqlite)] assert scans[0] == scans[1]
+        assert scanned(sqlite, request) == scanned(memory, request)
     sqlite.close()
 
 
@@ -189,8 +193,9 @@ def test_a_pushed_down_plan_means_what_plan_eval_says(
     store.close()
 
     assert [one.rank_key for one in page.matches] == [key for key, reason in expected if reason is None]
-    assert [(one.rank_key, why) for one, why in page.kept_out] == [one for one in expected if one[1] is not
-    None] assert page.exclusions == Counter(reason for _, reason in expected if reason is not None)
+    kept_out = [one for one in expected if one[1] is not None]
+    assert [(one.rank_key, why) for one, why in page.kept_out] == kept_out
+    assert page.exclusions == Counter(reason for _, reason in expected if reason is not None)
     assert page.considered == len(expected)
 
 

@@ -174,7 +174,7 @@ def test_terms_are_looked_up_by_tenant(store: SqliteStore) -> None:
 
 
 def test_without_text_only_the_tenants_policy_rows_are_read(store: SqliteStore) -> None:
-    """Counting walks the tenant's part of the narrow table, which holds every policy column and no content."""
+    """Counting walks the tenant's part of the narrow table: every policy column and no content."""
     put(store, make_record())
     steps = store.explain(request())
 

@@ -37,7 +37,7 @@ def test_an_address_that_is_not_understood(url: str) -> None:
 
 def test_an_unknown_scheme_names_the_known_ones() -> None:
     """The refusal says what could have been meant."""
-    with pytest.raises(StoreAddressError, match="memory:.*seeds:.*sqlite:PATH"):
+    with pytest.raises(StoreAddressError, match=r"memory:.*seeds:.*sqlite:PATH"):
         open_store("mysql:somewhere")
 
 
