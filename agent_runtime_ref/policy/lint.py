@@ -1,4 +1,4 @@
-"""What a policy bundle must have beside rules that parse: ids, METADATA, controls, tests, a plan that says all.
+"""What a policy bundle must have beside rules that parse: ids, METADATA, controls, tests, a complete plan.
 
 All findings of a bundle come from one run; whether a rule is right is for its tests to say.
 """
@@ -98,7 +98,7 @@ def _heads(path: str, text: str) -> Iterator[Head]:
 
 
 def _plan(bundle: Bundle, heads: Sequence[Head]) -> Iterator[PolicyFinding]:
-    """A record that only an exclusion keeps out would be returned by a store that carries out the plan alone."""
+    """Yield exclusions without a clause: a store that carries out the plan alone would not apply them."""
     said = {head.rule_id for head in heads if head.collection == "clauses"}
     said |= {name for _, text in bundle.modules for name in _INCOMPLETE.findall(text)}
     for head in heads:
@@ -122,18 +122,24 @@ def _annotation(path: str, one: Annotation, settings: Mapping[str, Any]) -> Iter
     for name in ("title", "description"):
         if not str(one.value.get(name) or "").strip():
             yield finding(f"`{custom['rule_id']}` has no {name}")
+    for message in _custom(custom, settings):
+        yield finding(f"`{custom['rule_id']}` {message}")
+
+
+def _custom(custom: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the part of METADATA that is ours."""
     if custom.get("severity") not in SEVERITIES:
-        yield finding(f"`{custom['rule_id']}` needs a severity: {', '.join(sorted(SEVERITIES))}")
+        yield f"needs a severity: {', '.join(sorted(SEVERITIES))}"
     if custom.get("scope") not in SCOPES:
-        yield finding(f"`{custom['rule_id']}` needs a scope: {', '.join(sorted(SCOPES))}")
+        yield f"needs a scope: {', '.join(sorted(SCOPES))}"
     for name in ("controls", "attributes", "settings"):
         if not isinstance(custom.get(name), list):
-            yield finding(f"`{custom['rule_id']}` needs a list of {name}, which may be empty")
+            yield f"needs a list of {name}, which may be empty"
     if not custom.get("controls"):
-        yield finding(f"`{custom['rule_id']}` serves no control")
+        yield "serves no control"
     for name in custom.get("settings") or ():
         if name not in settings:
-            yield finding(f"`{custom['rule_id']}` names the setting `{name}`, which there is not")
+            yield f"names the setting `{name}`, which there is not"
 
 
 def _tested(bundle: Bundle, tests: Sequence[tuple[str, str]]) -> Iterator[PolicyFinding]:

@@ -1,7 +1,7 @@
 """The subset of Rego on which the engines agree, and where a module leaves it.
 
-Every construct here was seen to give another answer, or none, in one of the engines; what is left out of the list
-may still differ, which the differential tests are for.
+Every construct here was seen to give another answer, or none, in one of the engines; what is left out of the
+list may still differ, which the differential tests are for.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def not_portable(path: str, text: str) -> Iterator[PolicyFinding]:
 
 
 def _case_mapped(path: str, text: str, code: str) -> Iterator[PolicyFinding]:
-    """Yield a warning for each `lower` or `upper` that no comment `# portable:` on the line above explains."""
+    """Yield a warning for each `lower` or `upper` that no comment `# portable:` above it explains."""
     lines = text.splitlines()
     for match in _CASE.finditer(code):
         line, column = position(text, match.start())
         above = lines[line - 2].strip() if line > 1 else ""
         if not above.startswith("# portable:"):
-            message = f"`{match[0]}` maps letters beyond ASCII differently; say above why not here: `# portable: ...`"
+            message = f"`{match[0]}` differs beyond ASCII; say above why not here, `# portable: ...`"
             yield PolicyFinding(path, line, column, "warning", "LINT-P-004", message)
 
 

@@ -24,6 +24,8 @@ deny contains {"index": index, "rule_id": "MEM-W-110", "reason": "protected_key"
 	some index, candidate in input.candidates
 	candidate.key != null
 	some prefix in protected.prefixes
+
+	# portable: a key in a policy document is ASCII; any other stands there as a digest.
 	startswith(lower(candidate.key), prefix)
 	not may_write_protected
 }
