@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -115,7 +113,7 @@ class GovernedMemory:
             SeedsRefusedError: the write policy refuses a seed record.
         """
         bundle = load_bundle(policies, expected_digest=policies_digest)
-        opened = _engine(engine, bundle)
+        opened = open_engine(engine, bundle)
         clock = clock or SystemClock()
         scheme, _, path = store.partition(":")
         address = "memory:" if scheme == "seeds" else store
@@ -130,7 +128,8 @@ class GovernedMemory:
                 trace=None if trace is None else TraceFile(Path(trace)),
             )
             if scheme == "seeds":
-                memory._load_seeds(path or None)
+                memory.store_url = f"seeds:{path}"
+                memory.load_seeds(path or None)
         except BaseException:
             inner.close()
             opened.close()
@@ -191,11 +190,15 @@ class GovernedMemory:
     ) -> None:
         self.close()
 
-    def _load_seeds(self, path: str | None) -> None:
+    def load_seeds(self, path: str | Path | None = None) -> None:
+        """Write the records of a memory.yaml (the bundled one without a path), each under its own id.
+
+        Raises:
+            SeedsRefusedError: the write policy refuses a seed record.
+        """
         from agent_runtime_ref.config import load_seed_records
         from agent_runtime_ref.seeds import load_through_gate
 
-        self.store_url = f"seeds:{path or ''}"
         load_through_gate(load_seed_records(path), self._writes)
 
 
@@ -203,12 +206,17 @@ class AsyncGovernedMemory:
     """The same gates for asyncio: the same code, on a bounded number of threads of its own."""
 
     def __init__(self, memory: GovernedMemory, *, threads_max: int = ASYNC_THREADS_MAX) -> None:
+        # Imported here: a command that starts, reads and ends has no use for threads.
+        from concurrent.futures import ThreadPoolExecutor
+
         self._memory = memory
         self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="governed-memory")
 
     @classmethod
     async def open(cls, store: str = "seeds:", **options: Any) -> Self:
         """Return governed memory as `GovernedMemory.open` does, opened off the event loop."""
+        import asyncio
+
         return cls(await asyncio.to_thread(partial(GovernedMemory.open, store, **options)))
 
     async def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
@@ -231,6 +239,8 @@ class AsyncGovernedMemory:
 
     async def close(self) -> None:
         """Close the memory once what is under way has ended."""
+        import asyncio
+
         await asyncio.to_thread(self._threads.shutdown)
         self._memory.close()
 
@@ -243,6 +253,8 @@ class AsyncGovernedMemory:
         await self.close()
 
     async def _run(self, work: Callable[[], T]) -> T:
+        import asyncio
+
         # The caller's context variables (a current span among them) go along to the thread.
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))
@@ -254,10 +266,16 @@ def _subject_key(store: Store, tenant_id: str, subject: str) -> bytes:
     return key
 
 
-def _engine(name: str, bundle: Bundle) -> PolicyEngine:
+def open_engine(name: str, bundle: Bundle) -> PolicyEngine:
+    """Return the engine called `name`, ready to decide by `bundle`.
+
+    Raises:
+        BundleError: the policies cannot be used.
+        StoreAddressError: there is no such engine.
+    """
     if name == "embedded":
         return EmbeddedEngine(bundle)
     raise StoreAddressError(name, "the only engine of this version is `embedded`")
 
 
-__all__ = ["AsyncGovernedMemory", "GovernedMemory", "Inspection"]
+__all__ = ["AsyncGovernedMemory", "GovernedMemory", "Inspection", "open_engine"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Protocol
-from xml.sax.saxutils import escape, quoteattr
 
 # Characters that XML 1.0 forbids and terminals act on; tab and line feed may stay.
 _FORBIDDEN = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A)}
@@ -32,6 +31,9 @@ class Rendered(Protocol):
 
 def element_text(text: str) -> str:
     """Return `text` escaped for the inside of an element."""
+    # Imported where something is rendered: the module pulls in an HTTP client.
+    from xml.sax.saxutils import escape
+
     return escape(text.translate(_FORBIDDEN))
 
 
@@ -39,6 +41,8 @@ def attribute(name: str, value: str) -> str:
     """Return ` name="value"` with the value escaped, line breaks included."""
     if _PLAIN.match(value):
         return f' {name}="{value}"'
+    from xml.sax.saxutils import quoteattr
+
     quoted = quoteattr(value.translate(_FORBIDDEN), {"\n": "&#10;", "\t": "&#9;"})
     return f" {name}={quoted}"
 
