@@ -1,0 +1,1 @@
+"""The reference pages, written from what the code, the schemas and the policies say."""
