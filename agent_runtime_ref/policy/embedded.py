@@ -28,8 +28,8 @@ _RULES = {entrypoint: f"data.{entrypoint}.decision" for entrypoint in ENTRYPOINT
 _UNDEFINED = "<undefined>"
 
 
-# INVARIANT: an interpreter is dropped by the thread that made it, as regorus demands. So each thread keeps its
-# own in a table that outlives every engine, and sweeps out those of closed engines when it makes the next one.
+# INVARIANT: an interpreter is dropped by the thread that made it, as regorus demands. So each thread keeps
+# its own in a table that outlives every engine, and sweeps out those of closed engines when it makes the next.
 _THREAD = threading.local()
 _NUMBERS = itertools.count(1)
 _OPEN: set[int] = set()

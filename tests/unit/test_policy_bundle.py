@@ -1,0 +1,189 @@
+"""Policy bundles: what is loaded, what is refused, and that settings are data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref.errors import BundleError, ResourceNotFoundError
+from agent_runtime_ref.policy import EmbeddedEngine, load_bundle
+from agent_runtime_ref.resources import policies_path
+from tests.unit.policy_documents import READ
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the bundled policies that a test may spoil."""
+    copy = tmp_path / "policies"
+    shutil.copytree(policies_path(), copy)
+    return copy
+
+
+class TestBundles:
+    """What is loaded, and what is refused."""
+
+    def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
+        """A named folder is never replaced by the bundled one."""
+        with pytest.raises(ResourceNotFoundError):
+            load_bundle(tmp_path / "nowhere")
+
+    @pytest.mark.parametrize("spoil", ["empty", "file"])
+    def test_bundle_missing(self, tmp_path: Path, spoil: str) -> None:
+        """A folder without modules, or a file that is no archive, decides nothing."""
+        place = tmp_path / spoil
+        if spoil == "empty":
+            place.mkdir()
+        else:
+            place.write_text("no archive", encoding="utf-8")
+
+        with pytest.raises(BundleError) as caught:
+            load_bundle(place)
+
+        assert caught.value.reason == "bundle_missing"
+
+    @pytest.mark.parametrize("name", ["memory/read/read.rego", "memory/settings/data.json", ".manifest"])
+    def test_bundle_tampered(self, folder: Path, name: str) -> None:
+        """One byte more in any file that counts is another digest."""
+        digest = load_bundle(folder).digest
+        path = folder / name
+        path.write_bytes(path.read_bytes() + b"\n")
+
+        with pytest.raises(BundleError) as caught:
+            load_bundle(folder, expected_digest=digest)
+
+        assert caught.value.reason == "bundle_tampered"
+
+    def test_tests_do_not_count(self, folder: Path) -> None:
+        """A changed test is no change of the policy."""
+        digest = load_bundle(folder).digest
+        (folder / "memory/read/read_test.rego").unlink()
+
+        assert load_bundle(folder, expected_digest=digest).digest == digest
+
+    def test_a_change_on_disk_changes_nothing_that_is_loaded(self, folder: Path) -> None:
+        """What was loaded stays enforced, in new threads too."""
+        engine = EmbeddedEngine(load_bundle(folder))
+        shutil.rmtree(folder / "memory")
+        answers: list[bool] = []
+        thread = threading.Thread(
+            target=lambda: answers.append(engine.evaluate("memory.read", json.dumps(READ))["allow"])
+        )
+        thread.start()
+        thread.join()
+
+        assert answers == [True]
+
+    def test_an_archive_decides_as_its_folder(self, folder: Path, tmp_path: Path) -> None:
+        """A .tar.gz with OPA's leading slash is the same bundle."""
+        archive = tmp_path / "bundle.tar.gz"
+        with tarfile.open(archive, "w:gz") as file:
+            for path in sorted(folder.rglob("*")):
+                file.add(path, "/" + path.relative_to(folder).as_posix(), recursive=False)
+
+        assert load_bundle(archive).digest == load_bundle(folder).digest
+
+    def test_a_policy_that_does_not_parse(self, folder: Path) -> None:
+        """A module that is no Rego is found when the engine is made."""
+        (folder / "memory/read/broken.rego").write_text("package memory.read\n\nallow {", encoding="utf-8")
+
+        with pytest.raises(BundleError) as caught:
+            EmbeddedEngine(load_bundle(folder))
+
+        assert caught.value.reason == "engine_exception"
+
+    def test_a_package_that_is_not_there(self, folder: Path) -> None:
+        """A bundle without a write policy is found when the engine is made."""
+        shutil.rmtree(folder / "memory/write")
+
+        with pytest.raises(BundleError) as caught:
+            EmbeddedEngine(load_bundle(folder))
+
+        assert caught.value.reason == "engine_undefined"
+
+    def test_a_policy_that_permits_everything(self, folder: Path) -> None:
+        """A policy that does not refuse an empty input is not used."""
+        shutil.rmtree(folder / "memory/read")
+        (folder / "memory/read.rego").write_text(
+            'package memory.read\n\nimport rego.v1\n\ndecision := {"allow": true, "deny": []}\n',
+            encoding="utf-8",
+        )
+
+        with pytest.raises(BundleError) as caught:
+            EmbeddedEngine(load_bundle(folder))
+
+        assert caught.value.reason == "engine_wrong_type"
+
+
+def without(name: str) -> Callable[[dict[str, Any]], object]:
+    """Return a change that takes a setting away."""
+    return lambda settings: settings.pop(name)
+
+
+MALFORMED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a list missing": without("classes"),
+    "a text for a number": lambda settings: settings["limits"].update(query_max="100"),
+    "a fraction for an integer": lambda settings: settings["limits"].update(query_max=100.0),
+    "a misspelt part": lambda settings: settings["limits"].update(querymax=100),
+    "an unknown class in a purpose": lambda settings: settings["purposes"]["planning"]["classes"].update(
+        x=True
+    ),
+    "an unknown source": lambda settings: settings["relearn_sources"].update(nobody=True),
+    "a class without a trust floor": lambda settings: settings["trust_floors"].update(medium=["profile"]),
+    "a class with two ages": lambda settings: settings["age_limits"].append(
+        {"days": 1, "classes": ["profile"]}
+    ),
+    "an unknown trust level": lambda settings: settings["sources"]["recall"].update(trust_max="absolute"),
+}
+
+
+class TestSettings:
+    """Settings that are not usable are a refusal, not a default."""
+
+    @pytest.mark.parametrize("case", MALFORMED)
+    def test_malformed(self, folder: Path, case: str) -> None:
+        """Schema and references are checked before the policies are used."""
+        path = folder / "memory/settings/data.json"
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        MALFORMED[case](settings)
+        path.write_text(json.dumps(settings), encoding="utf-8")
+
+        with pytest.raises(BundleError) as caught:
+            load_bundle(folder)
+
+        assert caught.value.reason == "settings_malformed"
+
+    @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1, "a": 2}', '{"a": NaN}', '{"version": "\ud800"}'])
+    def test_a_file_that_lies(self, folder: Path, text: str) -> None:
+        """Broken JSON, duplicate keys, NaN and other encodings are refused."""
+        path = folder / "memory/settings/data.json"
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+        with pytest.raises(BundleError) as caught:
+            load_bundle(folder)
+
+        assert caught.value.reason == "settings_malformed"
+
+    def test_data_in_yaml_is_not_passed_over(self, folder: Path) -> None:
+        """Another engine would read data.yaml, so it is refused and not ignored."""
+        (folder / "memory/data.yaml").write_text("settings: {}\n", encoding="utf-8")
+
+        with pytest.raises(BundleError, match=r"write data as data\.json"):
+            load_bundle(folder)
+
+    def test_a_threshold_is_changed_without_rego(self, folder: Path) -> None:
+        """A reviewer who lowers the greatest limit sees it enforced."""
+        path = folder / "memory/settings/data.json"
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings["limits"]["query_max"] = 4
+        path.write_text(json.dumps(settings), encoding="utf-8")
+
+        answer = EmbeddedEngine(load_bundle(folder)).evaluate("memory.read", json.dumps(READ))
+
+        assert [row["reason"] for row in answer["deny"]] == ["limit_out_of_bounds"]
