@@ -1,0 +1,162 @@
+"""Choosing a command, running it, and turning whatever happens into an exit code.
+
+The table below is all that `--help` needs: a command's module, and with it the gates, the engine and the
+readers of documents, is imported only when that command was chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+from agent_runtime_ref.cli.parsers import PROGRAM, Parser
+from agent_runtime_ref.cli.terminal import shown
+
+# Command -> module, line of the help. A module has `add_parser(subparsers)` and `run(args) -> int`.
+COMMANDS = {
+    "inspect-memory": ("inspect_memory", "show records, governed, and why each one is let in or kept out"),
+    "read": ("read", "run a retrieval query through the read gate"),
+    "write": ("write", "offer a memory to the write gate"),
+    "forget": ("forget", "remove everything about a subject, and print the receipt"),
+    "quarantine": ("quarantine", "look at the review queue"),
+    "policy": ("policy", "ask the policies for a decision"),
+    "trace": ("trace", "look at what the decision log says about a trace or a record"),
+    "lint": ("lint", "check schemas, documents, configs, seeds and policies"),
+    "demo": ("demo", "a guided tour over a store that is removed afterwards"),
+}
+_DESCRIPTION = "Governed memory for agents: what is read or written passes a policy; each decision is kept."
+_EPILOG = """\
+exit codes:
+  0 done, 1 refused or findings, 2 usage, configuration or unreadable input, 3 internal or engine failure
+
+example:
+  agent-runtime-ref inspect-memory --explain
+"""
+
+
+def main_with(argv: Sequence[str]) -> int:
+    """Return the exit code of the command in `argv`; nothing is raised, whatever happens."""
+    debug = "--debug" in argv
+    try:
+        code = _dispatched(argv)
+        _flush()
+    except SystemExit as ended:  # argparse, after --help or a mistake in usage
+        return _code_of_exit(ended)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _let_go_of_stdout()
+        return 141
+    except Exception as error:
+        return _told(error, debug=debug)
+    return code
+
+
+def parser_for(command: str | None) -> Parser:
+    """Return the parser in which `command` is complete and the others are a line of help."""
+    parser = Parser(prog=PROGRAM, description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    add_global_options(parser, default=None)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, (module, line) in COMMANDS.items():
+        if name == command:
+            _module(module).add_parser(subparsers)
+            for leaf in leaves(subparsers.choices[name]):
+                add_global_options(leaf, default=argparse.SUPPRESS)
+        else:
+            subparsers.add_parser(name, help=line, add_help=False)
+    return parser
+
+
+def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+    """Add what every command takes, before its name or after; a later one wins."""
+    known = parser._option_string_actions
+    if "--settings" not in known:
+        parser.add_argument("--settings", metavar="FILE", default=default, help="a runtime.yaml")
+    if "--debug" not in known:
+        flag = False if default is None else default
+        parser.add_argument(
+            "--debug", action="store_true", default=flag, help="show the traceback of an error"
+        )
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers that have no further commands below them."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield parser
+    for action in below:
+        for child in action.choices.values():
+            yield from leaves(child)
+
+
+def _dispatched(argv: Sequence[str]) -> int:
+    command = _chosen(argv)
+    parser = parser_for(command)
+    if command is None and "--version" in argv:
+        from agent_runtime_ref import __version__
+
+        print(PROGRAM, __version__)
+        return 0
+    args = parser.parse_args(list(argv))
+    if args.command is None:
+        parser.error(f"which command? One of {', '.join(COMMANDS)}")
+    code: int = _module(COMMANDS[args.command][0]).run(args)
+    return code
+
+
+def _chosen(argv: Sequence[str]) -> str | None:
+    """Return the command named in `argv`: the first word that is no global option or its value."""
+    words = iter(argv)
+    for word in words:
+        if word == "--settings":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word if word in COMMANDS else None
+    return None
+
+
+def _module(name: str) -> Any:
+    return import_module(f"agent_runtime_ref.cli.{name}")
+
+
+def _told(error: Exception, *, debug: bool) -> int:
+    """Say on stderr what went wrong, and return the exit code."""
+    from agent_runtime_ref.cli.exit_codes import code_of, sentence_of
+
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    with contextlib.suppress(OSError):  # nobody may be left to be told
+        print(shown(sentence_of(error)), file=sys.stderr)
+    if isinstance(error, OSError):
+        _let_go_of_stdout()
+    return code_of(error)
+
+
+def _code_of_exit(ended: SystemExit) -> int:
+    try:
+        _flush()
+    except OSError:
+        _let_go_of_stdout()
+    if isinstance(ended.code, int):
+        return ended.code
+    return 0 if ended.code is None else 2
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _let_go_of_stdout() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush succeeds."""
+    stdout = sys.__stdout__
+    if stdout is not None and sys.stdout is stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())

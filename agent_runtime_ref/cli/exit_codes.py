@@ -1,0 +1,49 @@
+"""Exit codes, and what is printed for each error: one line, its place first where one is known."""
+
+from __future__ import annotations
+
+from agent_runtime_ref import errors
+
+DONE = 0
+REFUSED = 1  # by the policy, or findings
+USAGE = 2  # usage, configuration or unreadable input
+INTERNAL = 3  # a mistake of ours, or an engine or store that failed
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+# Of two classes that fit, the first counts: a subclass stands before its base.
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (errors.EngineFailureError, INTERNAL),
+    (errors.PolicyDeniedError, REFUSED),
+    (errors.SeedsRefusedError, REFUSED),
+    (errors.DocumentError, USAGE),
+    (errors.TextError, USAGE),
+    (errors.UsageError, USAGE),
+    (errors.SchemaNotFoundError, USAGE),
+    (errors.ResourceNotFoundError, USAGE),
+    (errors.StoreAddressError, USAGE),
+    (errors.StoreVersionError, USAGE),
+    (errors.StoreDamagedError, USAGE),
+    (errors.StoreCapabilityError, USAGE),
+    (errors.RecordNotFoundError, USAGE),
+)
+# A bundle that is not there, not the pinned one or wrongly set up is configuration; the rest is the engine.
+_BUNDLE_USAGE = frozenset({"bundle_missing", "bundle_tampered", "settings_malformed"})
+
+
+def code_of(error: BaseException) -> int:
+    """Return the exit code for an error."""
+    if isinstance(error, errors.BundleError):
+        return USAGE if error.reason in _BUNDLE_USAGE else INTERNAL
+    return next((code for kind, code in _CODES if isinstance(error, kind)), INTERNAL)
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return the line that says what happened, beginning with `file:line:column` where that is known."""
+    if isinstance(error, errors.DocumentError) and error.place:
+        return f"{error.place}: {error}"
+    if isinstance(error, errors.GovernanceError):
+        return f"agent-runtime-ref: {error}"
+    said = " ".join(str(error).split())[:300]
+    detail = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return f"agent-runtime-ref: internal error: {detail}; run it with --debug to see where"

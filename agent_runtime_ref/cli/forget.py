@@ -1,0 +1,46 @@
+"""`forget`: everything about a subject, removed in one call."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from agent_runtime_ref.cli.exit_codes import DONE
+from agent_runtime_ref.cli.options import OPERATOR, add_caller, add_settings, caller_of, is_volatile, opened
+from agent_runtime_ref.cli.output import add_format, format_of, print_document
+from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.refusals import reported
+from agent_runtime_ref.cli.terminal import note
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command's options."""
+    parser = subparsers.add_parser(
+        "forget",
+        help="remove everything about a subject, and print the receipt",
+        description=(
+            "Remove everything about a subject within a tenant, and print the receipt: counts and digests\n"
+            "by class, and what it does not cover. Whoever holds the store is its operator: that is the\n"
+            "role unless --role names others."
+        ),
+        epilog=example(
+            "forget --subject person-7 --tenant acme --principal dpo --store sqlite:memory.db --dry-run",
+        ),
+    )
+    parser.add_argument("--subject", metavar="SUBJECT", required=True, help="whom to forget")
+    parser.add_argument("--dry-run", action="store_true", help="count what would go, and remove nothing")
+    add_caller(parser)
+    add_format(parser, "json", "yaml")
+    add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the receipt and return the exit code."""
+    style = format_of(args)
+    with reported(style), opened(args) as memory:
+        caller = caller_of(args, roles=(OPERATOR,))
+        receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
+        print_document(receipt.to_document(), style)
+        if is_volatile(memory.store_url):
+            note(f"store `{memory.store_url}` ends with this command; nothing else was changed")
+    return DONE

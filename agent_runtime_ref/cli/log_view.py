@@ -1,0 +1,167 @@
+"""The decision log for people: lines grouped by trace, each in one sentence, and the fate of one record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_runtime_ref.errors import DocumentUnreadableError
+
+Line = dict[str, Any]
+# Events about one record -> what became of it.
+_FATES = {
+    "memory_persisted": "written",
+    "memory_quarantined": "quarantined",
+    "plan_mismatch": "dropped_by_second_check",
+}
+
+
+@dataclass(slots=True)
+class Trace:
+    """What the log holds under one trace id, oldest first."""
+
+    trace_id: str
+    session_id: str | None = None
+    lines: list[Line] = field(default_factory=list)
+
+
+def traces_of(lines: Iterable[tuple[str, str]], trace_id: str | None) -> list[Trace]:
+    """Return the traces in `lines` (place, text), in the order of their first lines; one of them by its id.
+
+    Raises:
+        DocumentUnreadableError: a line is no line of a log.
+    """
+    traces: dict[str, Trace] = {}
+    for place, text in lines:
+        if trace_id is not None and trace_id not in text:
+            continue
+        line = _parsed(place, text)
+        own = str(line["trace_id"])
+        if trace_id is not None and own != trace_id:
+            continue
+        trace = traces.setdefault(own, Trace(own))
+        trace.lines.append(line)
+        trace.session_id = trace.session_id or line.get("session_id")
+    for trace in traces.values():
+        # Reads and writes are two logs; an instant has a fraction only where it needs one.
+        trace.lines.sort(key=lambda line: _instant(line["timestamp"]))
+    return sorted(traces.values(), key=lambda trace: _instant(trace.lines[0]["timestamp"]))
+
+
+def tree_lines(trace: Trace, record_id: str | None) -> Iterator[str]:
+    """Yield a trace as a tree: a line for the trace and one or two for each decision and event."""
+    yield f"{trace.trace_id}" + (f"  session {trace.session_id}" if trace.session_id else "")
+    told = [(line, fate_in(line, record_id) if record_id else None) for line in trace.lines]
+    if record_id is not None:
+        told = [(line, fate) for line, fate in told if fate is not None]
+        if not told:
+            yield f"└─ `{record_id}` was not considered in this trace"
+    for index, (line, fate) in enumerate(told):
+        last = index == len(told) - 1
+        yield f"{'└─' if last else '├─'} {_headline(line)}"
+        stem = "   " if last else "│  "
+        for detail in _details(line) if fate is None else [_fate_sentence(str(record_id), fate)]:
+            yield f"{stem}   {detail}"
+
+
+def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
+    """Return what a line says became of a record; None where it says nothing about any record."""
+    if record_id is None:
+        return None
+    if line.get("type") == "decision":
+        return _fate_in_decision(line, record_id)
+    payload = line["payload"]
+    if payload.get("record_id") == record_id and line["event_type"] in _FATES:
+        outcome = {"outcome": _FATES[line["event_type"]], "at": line["timestamp"]}
+        return outcome | {name: payload[name] for name in ("reasons", "rule_ids") if name in payload}
+    selected = [row["record_id"] for row in payload.get("selected") or ()]
+    # Beside its decision line the event would say the same twice; a trace file has only the event.
+    if line["event_type"] == "retrieval" and "type" not in line:
+        return {"outcome": "returned" if record_id in selected else "not_returned", "at": line["timestamp"]}
+    return None
+
+
+def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
+    considered = line.get("considered")
+    if considered is None:
+        return None
+    base = {
+        "operation": line["input"]["operation"],
+        "requested_by": line["requested_by"],
+        "at": line["timestamp"],
+    }
+    for rank, row in enumerate(considered["returned"], start=1):
+        if row[0] == record_id:
+            return base | {"outcome": "returned", "rank": rank}
+    for row in considered["kept_out"]:
+        if row[0] == record_id:
+            return base | {"outcome": "kept_out", "reason": row[-1]}
+    # Returned or kept out beyond what a line may hold: that is not the same as never looked at.
+    complete = considered["considered"] <= considered["considered_logged"]
+    return base | {"outcome": "not_considered" if complete else "not_in_log"}
+
+
+def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
+    outcome = fate["outcome"]
+    sentences = {
+        "returned": f"`{record_id}` was returned" + (f", rank {fate['rank']}" if "rank" in fate else ""),
+        "kept_out": f"`{record_id}` was kept out: {fate.get('reason')}",
+        "not_considered": f"`{record_id}` was not considered: the query is not about it, or a wall is between",
+        "not_in_log": f"`{record_id}` is not named by the line; it may have ranked below the limit",
+        "not_returned": f"`{record_id}` was not returned; the decision log says why",
+    }
+    why = ", ".join(fate.get("reasons") or ())
+    otherwise = f"`{record_id}` was {outcome.replace('_', ' ')}" + (f": {why}" if why else "")
+    return sentences.get(outcome, otherwise)
+
+
+def _headline(line: Line) -> str:
+    if line.get("type") == "decision":
+        result = line["result"]
+        operation = line["input"].get("operation", "?")
+        return f"{line['timestamp']}  {operation}: {result.get('effect')}  by {line['requested_by']}"
+    payload = line["payload"]
+    about = payload.get("record_id") or payload.get("effect") or ""
+    return f"{line['timestamp']}  {line['event_type']}  {about}".rstrip()
+
+
+def _details(line: Line) -> Iterator[str]:
+    if line.get("type") != "decision":
+        return
+    yield f"decision {line['decision_id']}, policy {line['bundles']['memory']['revision']}"
+    for name in ("deny", "quarantine"):
+        for row in line["result"].get(name) or ():
+            yield f"{name}: {row['reason']} ({row['rule_id']})"
+    considered = line.get("considered")
+    if considered is None:
+        return
+    yield f"returned: {', '.join(row[0] for row in considered['returned']) or 'nothing'}"
+    for row in considered["kept_out"]:
+        yield f"kept out: {row[0]}, {row[-1]}"
+    hidden = considered["considered"] - considered["considered_logged"]
+    if hidden > 0:
+        yield f"and {hidden} more were considered"
+
+
+def _parsed(place: str, text: str) -> Line:
+    try:
+        line = json.loads(text)
+    except ValueError as error:
+        raise _unreadable(place, "it is no JSON") from error
+    if not isinstance(line, dict) or not {"trace_id", "timestamp"} <= line.keys():
+        raise _unreadable(place, "it has no trace_id and timestamp")
+    if line.get("type") != "decision" and not isinstance(line.get("payload"), dict):
+        raise _unreadable(place, "it is neither a decision nor an event")
+    return line
+
+
+def _unreadable(place: str, reason: str) -> DocumentUnreadableError:
+    source, _, number = place.rpartition(":")
+    return DocumentUnreadableError(f"line of the log not readable: {reason}", source=source, line=int(number))
+
+
+def _instant(text: str) -> str:
+    """Return a text by which instants sort, with or without a fraction."""
+    return text.removesuffix("Z").ljust(26, "0") if "." in text else f"{text.removesuffix('Z')}.000000"

@@ -1,0 +1,135 @@
+"""Options that several commands share, and the memory they open.
+
+A setting is the option, else its environment variable, else runtime.yaml, else the default; `config` decides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_runtime_ref.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.config import Settings
+    from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.runtime import GovernedMemory
+
+OPERATOR = "operator"
+# Whose tenant an operator has who looks at all of them: a caller needs one, and the log should say this.
+ALL_TENANTS = "all-tenants"
+_SETTINGS = ("store", "engine", "policies", "log", "trace")
+_HELP = {
+    "store": ("URL", "seeds:[FILE], memory: or sqlite:FILE; default: the bundled seeds"),
+    "engine": ("NAME", "the policy engine; default: embedded"),
+    "policies": ("PATH", "a folder of policies or a bundle; default: the bundled ones"),
+    "log": ("FILE", "where the decision log of a store goes that keeps none"),
+    "trace": ("FILE", "append events to this file, one JSON object a line"),
+}
+
+
+def add_settings(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add the settings called `names`, all of them without one."""
+    group = parser.add_argument_group("settings, each also an environment variable or a line of runtime.yaml")
+    for name in names or _SETTINGS:
+        metavar, text = _HELP[name]
+        group.add_argument(f"--{name}", metavar=metavar, help=text)
+
+
+def add_caller(parser: argparse.ArgumentParser) -> None:
+    """Add who acts: tenant and principal are demanded, since no default could be right."""
+    group = parser.add_argument_group("who acts")
+    group.add_argument(
+        "--tenant", "--tenant-id", dest="tenant", metavar="TENANT", required=True, help="the tenant"
+    )
+    group.add_argument("--principal", metavar="PRINCIPAL", required=True, help="the principal")
+    group.add_argument(
+        "--role", action="append", metavar="ROLE", default=None, help="a role; may be repeated"
+    )
+
+
+def caller_of(args: argparse.Namespace, *, roles: tuple[str, ...] = (), subject: str | None = None) -> Caller:
+    """Return the caller that the options name; `roles` where they name none."""
+    from agent_runtime_ref.contracts import Caller
+
+    named = roles if args.role is None else tuple(args.role)
+    return Caller(tenant_id=args.tenant, principal_id=args.principal, subject=subject, roles=named)
+
+
+def operator_of(tenant_id: str | None) -> Caller:
+    """Return the operating system's user as an operator of one tenant, or of all of them."""
+    from agent_runtime_ref.contracts import Caller
+
+    tenant = ALL_TENANTS if tenant_id is None else tenant_id
+    return Caller(tenant_id=tenant, principal_id=system_user(), roles=(OPERATOR,))
+
+
+def system_user() -> str:
+    """Return the name of the operating system's user; a variable that anybody can set is asked last."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):
+        import getpass
+
+        try:
+            return getpass.getuser()
+        except (ImportError, KeyError, OSError):
+            return "unknown-user"
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """Return the settings in force for a command."""
+    from agent_runtime_ref.config import load_settings
+
+    options = {name: getattr(args, name, None) for name in _SETTINGS}
+    return load_settings(args.settings, options=options)
+
+
+def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory:
+    """Return the governed memory of a command; the caller closes it.
+
+    A store that is a file is made only by a command that writes into it (`creates`).
+
+    Raises:
+        UsageError: the file of the store is not there, or not readable.
+    """
+    from agent_runtime_ref.runtime import GovernedMemory
+
+    settings = settings_of(args)
+    if not creates:
+        require_store_file(settings.store)
+    return GovernedMemory.open(
+        settings.store,
+        engine=settings.engine,
+        policies=settings.policies,
+        policies_digest=settings.policies_digest,
+        log=settings.log,
+        trace=settings.trace,
+    )
+
+
+def require_store_file(address: str) -> None:
+    """Return if the file that a store address names, if it names one, is there to be read.
+
+    Raises:
+        UsageError: it is not.
+    """
+    scheme, _, name = address.partition(":")
+    if scheme not in ("sqlite", "jsonl") or not name.strip() or "\0" in name:
+        return  # opening it says what is wrong with the address
+    path = Path(name)
+    if not path.exists():
+        raise UsageError(
+            f"no store at `{path}`; name an existing file, or make one with `agent-runtime-ref write`"
+        )
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"store `{path}` is not readable by this user; change its permissions")
+
+
+def is_volatile(store_url: str) -> bool:
+    """Tell whether a store ends with the process."""
+    return store_url.partition(":")[0] in ("seeds", "memory")

@@ -1,0 +1,92 @@
+"""Data on standard output, in the format that was asked for.
+
+JSON is stable: the same keys in the same order on every terminal. A table is for people and is the default
+only where one is looking.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from agent_runtime_ref.cli.terminal import UNSEEN, is_terminal
+
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+
+def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """Add `--format`; a table is what a terminal gets and JSON what everything else gets."""
+    default = "table on a terminal, json elsewhere" if "table" in formats else formats[0]
+    parser.add_argument("--format", choices=formats, help=f"default: {default}")
+
+
+def format_of(args: argparse.Namespace, *, otherwise: str = "json") -> str:
+    """Return the format in force."""
+    if args.format is not None:
+        return str(args.format)
+    return (
+        "table" if otherwise == "table" and is_terminal() else ("json" if otherwise == "table" else otherwise)
+    )
+
+
+def print_document(document: Any, style: str = "json") -> None:
+    """Print one document as `json` or `yaml`."""
+    write(yaml_text(document) if style == "yaml" else json_text(document))
+
+
+def print_lines(documents: Sequence[Any]) -> None:
+    """Print each document on a line of its own."""
+    for document in documents:
+        write(json_text(document, indent=None))
+
+
+def write(text: str) -> None:
+    """Write `text` and a line end; a character that the terminal's encoding lacks becomes an escape."""
+    encoding = sys.stdout.encoding or "utf-8"
+    if not _is_unicode(encoding):
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def json_text(document: Any, *, indent: int | None = 2) -> str:
+    """Return `document` as JSON that no terminal acts on; it parses to the same value."""
+    ascii_only = not _is_unicode(sys.stdout.encoding or "utf-8")
+    text = json.dumps(document, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    return _UNSEEN.sub(_json_escape, text)
+
+
+def yaml_text(document: Any) -> str:
+    """Return `document` as YAML that no terminal acts on; it parses to the same value."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Puts a text with unseen characters in quotes, inside which an escape means the character."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        style = '"' if _UNSEEN.search(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    dumped = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return _UNSEEN.sub(_yaml_escape, dumped)
+
+
+def _is_unicode(encoding: str) -> bool:
+    return encoding.lower().replace("_", "-").startswith("utf")
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    # JSON writes a character beyond the first plane as its two surrogates.
+    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
+
+
+def _yaml_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,43 @@
+"""argparse as this command uses it: no abbreviations, an example in every help, one-line errors."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, NoReturn
+
+from agent_runtime_ref.cli.terminal import shown
+
+PROGRAM = "agent-runtime-ref"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are one line, with the user's words made harmless."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        # An abbreviation stops to work on the day an option is added that begins alike.
+        options.setdefault("allow_abbrev", False)
+        super().__init__(**options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the mistake and where help is, and end with code 2."""
+        self.exit(2, f"{PROGRAM}: {shown(message)}; see `{self.prog} --help`\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End with `status` after `message` went to stderr."""
+        if message:
+            sys.stderr.write(message)
+        raise SystemExit(status)
+
+
+def positive(text: str) -> int:
+    """Return the whole number from 1 in `text`."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1")
+    return int(text)
+
+
+def example(*lines: str) -> str:
+    """Return the epilog that shows how a command is called."""
+    return "\n".join(["example:", *(f"  {PROGRAM} {line}" for line in lines)])

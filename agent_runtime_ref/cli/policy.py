@@ -1,0 +1,98 @@
+"""`policy decide`: what the policies answer to an input document, with no store in play."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agent_runtime_ref.cli.documents import plain_document
+from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
+from agent_runtime_ref.cli.options import add_settings, settings_of
+from agent_runtime_ref.cli.output import add_format, format_of, print_document
+from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.errors import UsageError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command and what is below it."""
+    parser = subparsers.add_parser(
+        "policy",
+        help="ask the policies for a decision",
+        description="Ask the policies for a decision.",
+        epilog=example("policy decide read --input input.json"),
+    )
+    below = parser.add_subparsers(dest="policy_command", metavar="COMMAND", required=True)
+    decide = below.add_parser(
+        "decide",
+        help="print the decision for an input document; 1 on deny",
+        description=(
+            "Print what the policies answer to an input document, with the effect that the gate would\n"
+            "carry out. No store is opened and nothing is logged. The exit code is 1 on deny."
+        ),
+        epilog=example(
+            "policy decide read --input input.json", "policy decide write --input - --policies ./policies"
+        ),
+    )
+    decide.add_argument("gate", choices=("read", "write"), help="which policy is asked")
+    decide.add_argument("--input", metavar="FILE", required=True, help="the input document, - for stdin")
+    add_format(decide, "json", "yaml")
+    add_settings(decide, "policies", "engine")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the decision and return the exit code."""
+    from agent_runtime_ref.policy.bundle import load_bundle
+    from agent_runtime_ref.runtime import open_engine
+
+    question = plain_document(args.input)
+    try:
+        text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"`{args.input}` holds what JSON cannot express: {error}") from error
+    settings = settings_of(args)
+    engine = open_engine(
+        settings.engine, load_bundle(settings.policies, expected_digest=settings.policies_digest)
+    )
+    try:
+        answer = engine.evaluate(f"memory.{args.gate}", text)
+    finally:
+        engine.close()
+    effect = (_read_effect if args.gate == "read" else _write_effect)(answer, question)
+    decided = {
+        "effect": effect,
+        **_reasons(answer, effect),
+        "policy_digest": engine.identity.digest,
+        "policy_revision": engine.identity.revision,
+        "engine": engine.name,
+    }
+    print_document(decided | dict(answer), format_of(args))
+    return REFUSED if effect == "deny" else DONE
+
+
+def _read_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+    """Return allow only for a clear one: permitted, nothing against it, no duty that the gate cannot do."""
+    clear = answer.get("allow") is True and not answer.get("deny") and not answer.get("obligations")
+    return "allow" if clear else "deny"
+
+
+def _write_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+    """Return the effect on the candidates together: a refusal of one is a deny."""
+    candidates = question.get("candidates")
+    allowed = answer.get("allowed")
+    if not isinstance(candidates, list) or not candidates or not isinstance(allowed, list):
+        return "deny"
+    if answer.get("deny") or any(index not in allowed for index in range(len(candidates))):
+        return "deny"
+    return "quarantine" if answer.get("quarantine") else "allow"
+
+
+def _reasons(answer: Mapping[str, Any], effect: str) -> dict[str, list[str]]:
+    """Return the reasons of the effect and their rules, by rule id."""
+    rows = answer.get("quarantine" if effect == "quarantine" else "deny") or []
+    ordered = sorted({(str(row["rule_id"]), str(row["reason"])) for row in rows})
+    return {
+        "reasons": list(dict.fromkeys(reason for _, reason in ordered)),
+        "rule_ids": list(dict.fromkeys(rule_id for rule_id, _ in ordered)),
+    }
