@@ -335,6 +335,8 @@ well_formed if {
 	input.query.keys < {}
 	input.query.record_ids >= []
 	input.query.record_ids < {}
+	input.query.statuses >= []
+	input.query.statuses < {}
 	input.candidates >= []
 	input.candidates < {}
 }
