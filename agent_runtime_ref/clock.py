@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,6 +63,7 @@ def microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // _MICROSECOND
 
 
+@lru_cache(maxsize=256)  # every line and event of one gate call bears the same instant
 def timestamp(microseconds: int) -> str:
     """Return the instant in RFC 3339 with `Z`; a fraction only where there is one."""
     text = instant(microseconds).isoformat()

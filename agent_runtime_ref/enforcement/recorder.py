@@ -7,7 +7,7 @@ changing anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,13 +72,13 @@ class Recorder:
         self,
         call: Call,
         effect: str,
-        rows: Iterable[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, Any]],
         *,
         obligations: Sequence[Mapping[str, Any]] = (),
         duration_ns: int = 0,
     ) -> Decision:
         """Return the decision of `effect` for the reasons in `rows` (rule_id, reason), by rule id."""
-        ordered = sorted({(row["rule_id"], row["reason"]) for row in rows})
+        ordered = sorted({(row["rule_id"], row["reason"]) for row in rows}) if rows else []
         identity = self._engine.identity
         return Decision(
             decision_id=self._ids.new("dec"),

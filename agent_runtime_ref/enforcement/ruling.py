@@ -15,6 +15,10 @@ from agent_runtime_ref.clock import Clock
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.policy.engine import PolicyEngine
 
+_ENCODE = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+).encode
+
 READ = "memory.read"
 WRITE = "memory.write"
 
@@ -55,7 +59,7 @@ class DecisionPoint:
         return ruling
 
     def _ask(self, entrypoint: str, document: Mapping[str, Any]) -> Ruling:
-        text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODE(document)
         started = self._clock.monotonic_ns()
         try:
             answer = self.engine.evaluate(entrypoint, text)

@@ -1,5 +1,6 @@
 """The attributes of a stored record that a plan may name, and whether a plan keeps to them."""
 
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from agent_runtime_ref.clock import microseconds
@@ -85,8 +86,9 @@ def provenance_known(provenance: str) -> bool:
 
 
 def confidence_millionths(confidence: float) -> int:
-    """A confidence as the policy sees it; policies know integers only."""
-    return round(confidence * 1_000_000)
+    """A confidence as the policy sees it; policies know integers only, and what is below a floor stays below."""
+    # By its decimal digits: in binary 0.57 times a million falls just short of 570,000.
+    return int(Decimal(repr(confidence)) * 1_000_000)
 
 
 def record_attributes(record: MemoryRecord, *, outranked: bool) -> dict[str, Any]:

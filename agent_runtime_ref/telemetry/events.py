@@ -121,6 +121,7 @@ _ROWS = (
 )
 
 CATALOGUE: Mapping[str, EventType] = {row.name: row for row in _ROWS}
+_ALLOWED = {row.name: row.allowed for row in _ROWS}  # made once: each event is checked against it
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class Event:
 
     def __post_init__(self) -> None:
         """Refuse a payload field that the catalogue does not name."""
-        unknown = set(self.payload) - CATALOGUE[self.event_type].allowed
+        unknown = self.payload.keys() - _ALLOWED[self.event_type]
         if unknown:
             raise AssertionError(f"event {self.event_type} has no field {sorted(unknown)}")
 

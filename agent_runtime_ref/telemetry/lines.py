@@ -119,5 +119,8 @@ def _considered_document(considered: Considered, rows: Sequence[Sequence[Any]]) 
     }
 
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
 def _text(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODE(document)
