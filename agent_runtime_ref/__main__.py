@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Run the command that the process was started with, and end the process."""
+    # A command lives for a moment; looking for garbage while modules are imported is a tenth of that.
+    gc.set_threshold(100_000)
     sys.exit(main())
 
 

@@ -108,7 +108,7 @@ def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
     sentences = {
         "returned": f"`{record_id}` was returned" + (f", rank {fate['rank']}" if "rank" in fate else ""),
         "kept_out": f"`{record_id}` was kept out: {fate.get('reason')}",
-        "not_considered": f"`{record_id}` was not considered: the query is not about it, or a wall is between",
+        "not_considered": f"`{record_id}` was not considered: the query is not about it, or there is a wall",
         "not_in_log": f"`{record_id}` is not named by the line; it may have ranked below the limit",
         "not_returned": f"`{record_id}` was not returned; the decision log says why",
     }

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from agent_runtime_ref.cli.terminal import UNSEEN, is_terminal
 
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+# A character beyond the first plane is written as its two surrogates.
+_JSON = {code: f"\\u{code:04x}" if code < 0x10000 else json.dumps(chr(code))[1:-1] for code in UNSEEN}
 
 
 def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
@@ -28,9 +28,9 @@ def format_of(args: argparse.Namespace, *, otherwise: str = "json") -> str:
     """Return the format in force."""
     if args.format is not None:
         return str(args.format)
-    return (
-        "table" if otherwise == "table" and is_terminal() else ("json" if otherwise == "table" else otherwise)
-    )
+    if otherwise == "table" and not is_terminal():
+        return "json"
+    return otherwise
 
 
 def print_document(document: Any, style: str = "json") -> None:
@@ -56,12 +56,14 @@ def json_text(document: Any, *, indent: int | None = 2) -> str:
     """Return `document` as JSON that no terminal acts on; it parses to the same value."""
     ascii_only = not _is_unicode(sys.stdout.encoding or "utf-8")
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
-    return _UNSEEN.sub(_json_escape, text)
+    return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
 
 
 def yaml_text(document: Any) -> str:
     """Return `document` as YAML that no terminal acts on; it parses to the same value."""
     import yaml
+
+    escapes = {code: f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}" for code in UNSEEN}
 
     class Dumper(yaml.SafeDumper):
         """Puts a text with unseen characters in quotes, inside which an escape means the character."""
@@ -70,23 +72,13 @@ def yaml_text(document: Any) -> str:
             return True
 
     def text(dumper: Any, value: str) -> Any:
-        style = '"' if _UNSEEN.search(value) else None
+        style = '"' if value.translate(escapes) != value else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     dumped = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-    return _UNSEEN.sub(_yaml_escape, dumped)
+    return dumped.translate(escapes)
 
 
 def _is_unicode(encoding: str) -> bool:
     return encoding.lower().replace("_", "-").startswith("utf")
-
-
-def _json_escape(found: re.Match[str]) -> str:
-    # JSON writes a character beyond the first plane as its two surrogates.
-    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
-
-
-def _yaml_escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
