@@ -260,10 +260,23 @@ clauses contains {
 	"rule_id": "MEM-R-206",
 	"reason": "provenance_unknown",
 	"any_of": [{"attribute": "provenance_known", "operator": "eq", "value": true}],
-	"classes": {true: null, false: settings.provenance_classes}[input.query.require_provenance],
+	"classes": null,
 	"passed": "provenance_present",
 } if {
 	input.operation != "inspect"
+	input.query.require_provenance == true
+}
+
+clauses contains {
+	"role": "filter",
+	"rule_id": "MEM-R-206",
+	"reason": "provenance_unknown",
+	"any_of": [{"attribute": "provenance_known", "operator": "eq", "value": true}],
+	"classes": settings.provenance_classes,
+	"passed": "provenance_present",
+} if {
+	input.operation != "inspect"
+	input.query.require_provenance == false
 }
 
 excluded contains {"index": index, "rule_id": "MEM-R-206", "reason": "provenance_unknown"} if {

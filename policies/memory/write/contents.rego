@@ -23,10 +23,9 @@ deny contains {"index": index, "rule_id": "MEM-W-110", "reason": "protected_key"
 	protected := settings.protected_keys
 	some index, candidate in input.candidates
 	candidate.key != null
-	some prefix in protected.prefixes
 
 	# portable: a key in a policy document is ASCII; any other stands there as a digest.
-	startswith(lower(candidate.key), prefix)
+	strings.any_prefix_match(lower(candidate.key), protected.prefixes)
 	not may_write_protected
 }
 

@@ -40,7 +40,8 @@ deny contains {"index": index, "rule_id": "MEM-W-104", "reason": "recall_write_b
 	input.operation == "write"
 	sources := settings.sources
 	some index, candidate in input.candidates
-	sources[candidate.source].trust_max == "none"
+	source := sources[candidate.source]
+	source.trust_max == "none"
 }
 
 # METADATA
@@ -76,7 +77,7 @@ deny contains {"index": index, "rule_id": "MEM-W-106", "reason": "combination_no
 	input.operation == "write"
 	combinations := settings.permitted
 	some index, candidate in input.candidates
-	not combinations[candidate.memory_class][candidate.kind][candidate.source]
+	not object.get(combinations, [candidate.memory_class, candidate.kind, candidate.source], false)
 }
 
 # METADATA
@@ -113,8 +114,8 @@ deny contains {"index": index, "rule_id": "MEM-W-108", "reason": "confidence_bel
 	input.operation == "write"
 	classes := settings.classes
 	some index, candidate in input.candidates
-	floor := classes[candidate.memory_class].confidence_floor_millionths
-	not candidate.confidence_millionths >= floor
+	class := classes[candidate.memory_class]
+	not candidate.confidence_millionths >= class.confidence_floor_millionths
 }
 
 # METADATA

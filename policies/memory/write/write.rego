@@ -75,21 +75,26 @@ assignments := [object.get(given, index, least) |
 assigned[index] := {"trust_level": level, "retention": kept.value, "ttl_days": kept.ttl_days} if {
 	ranks := trust_ranks
 	classes := settings.classes
+	levels := {1: "low", 2: "medium", 3: "high"}
 	some index, candidate in input.candidates
-	level := ["none", "low", "medium", "high"][ranks[index]]
-	level != "none"
-	kept := classes[candidate.memory_class].retention
+	rank := ranks[index]
+	level := levels[rank]
+	class := classes[candidate.memory_class]
+	kept := class.retention
 }
 
 # METADATA
 # description: >-
 #   Rank of the trust that each candidate is given: the least of what its source can reach, what unproven
-#   provenance can reach, and the trust of whatever it was derived from.
-trust_ranks[index] := min({source_ranks[candidate.source], proof[candidate.provenance_known], lineage_rank}) if {
+#   provenance can reach, and the trust of whatever it was derived from. Lookups go one step at a time: a chain
+#   of two computed ones costs the embedded engine ten times as much.
+trust_ranks[index] := min([source_rank, proof_rank, lineage_rank]) if {
 	source_ranks := source_trust
 	proof := {true: 3, false: settings.trust_ranks[settings.unproven_trust_max]}
 	unbounded := {null: 3, 1: 1, 2: 2, 3: 3}
 	some index, candidate in input.candidates
+	source_rank := source_ranks[candidate.source]
+	proof_rank := proof[candidate.provenance_known]
 	lineage_rank := unbounded[candidate.lineage.min_trust_rank]
 }
 
