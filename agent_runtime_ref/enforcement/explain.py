@@ -2,13 +2,14 @@
 
 The change is a counterfactual: the rules that fired name in their METADATA the attributes they look
 at; each gets the values that the settings know, fewest attributes first, and every proposal is
-confirmed by the policy itself, all of them in one batched decision. Who a record belongs to, when it
+confirmed by the policy itself, all of them in one batched decision (two where a change meets a rule
+that did not look at the record before). Who a record belongs to, when it
 was made and what its provenance says are facts and are never offered for change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import Any
@@ -21,6 +22,7 @@ from agent_runtime_ref.policy.bundle import Bundle
 CANDIDATES_MAX = 500
 VARIANTS_MAX = 60
 ATTRIBUTES_MAX = 3
+ROUNDS_MAX = 2
 
 Change = Mapping[str, Any]
 # Whether the record is let in, reasons, rule ids, and the smallest change that would let it in.
@@ -90,28 +92,52 @@ def _changes(
     point: DecisionPoint,
     bundle: Bundle,
 ) -> Iterator[tuple[int, Change]]:
-    """Yield for each open case the first proposal that the policy confirms."""
-    proposals = [
-        (index, change)
-        for index in open_cases
-        for change in _proposals(candidates[index], verdicts[index][2], question, bundle)
-    ]
-    settled: set[int] = set()
+    """Yield for each open case the first proposal that the policy confirms.
+
+    A record of another class may meet a rule that did not look at it before; where nothing helped, the
+    rules that the proposals met are taken in and it is tried once more.
+    """
+    rules = {index: frozenset(verdicts[index][2]) for index in open_cases}
+    for _ in range(ROUNDS_MAX):
+        proposals = [
+            (index, change)
+            for index in rules
+            for change in _proposals(candidates[index], rules[index], question, bundle)
+        ]
+        settled, met = _tried(proposals, candidates, question, point)
+        yield from settled.items()
+        rules = {
+            index: known | met[index]
+            for index, known in rules.items()
+            if index not in settled and not met.get(index, frozenset()) <= known
+        }
+
+
+def _tried(
+    proposals: Sequence[tuple[int, Change]],
+    candidates: Sequence[dict[str, Any]],
+    question: Mapping[str, Any],
+    point: DecisionPoint,
+) -> tuple[dict[int, Change], dict[int, frozenset[str]]]:
+    """Return the first change that helped each case, and the rules that any proposal of it met."""
+    settled: dict[int, Change] = {}
+    met: dict[int, frozenset[str]] = {}
     for start in range(0, len(proposals), CANDIDATES_MAX):
         batch = proposals[start : start + CANDIDATES_MAX]
         changed = [{**candidates[index], **change} for index, change in batch]
         answer = point.read({**question, "candidates": changed}).document
         if answer["allow"] is not True:
-            return
-        for position in answer["admitted"]:
-            index, change = batch[position]
-            if index not in settled:
-                settled.add(index)
-                yield index, change
+            break
+        for position in sorted(answer["admitted"]):
+            settled.setdefault(*batch[position])
+        for row in answer["excluded"]:
+            index = batch[row["index"]][0]
+            met[index] = met.get(index, frozenset()) | {row["rule_id"]}
+    return settled, met
 
 
 def _proposals(
-    candidate: Mapping[str, Any], rule_ids: Sequence[str], question: Mapping[str, Any], bundle: Bundle
+    candidate: Mapping[str, Any], rule_ids: Collection[str], question: Mapping[str, Any], bundle: Bundle
 ) -> list[dict[str, Any]]:
     """Return the changes to try, fewest attributes first, then the order of the rules and of the settings."""
     named = [attribute for rule in bundle.rules if rule.rule_id in rule_ids for attribute in rule.attributes]
