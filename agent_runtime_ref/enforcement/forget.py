@@ -54,8 +54,6 @@ class ForgetGate:
             try:
                 return self._forgotten(call, document, subject, dry_run)
             except EngineFailureError as failure:
-                if failure.decision is not None:
-                    raise
                 raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
             except StoreError as failure:
                 self._recorder.store_failure(call, failure)
@@ -126,7 +124,7 @@ class ForgetGate:
 
 
 def _digests(counts: ForgetCounts) -> dict[str, str]:
-    """Return one digest for each class, over the keyed digests of its records: bounded, and enough to compare."""
+    """Return one digest for each class, over those of its records: bounded, and enough to compare."""
     return {
         name: "sha256:" + hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
         for name, digests in sorted(counts.digests.items())

@@ -6,7 +6,7 @@ check, cut, document, log line. Policy comes before ranking and before the limit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,8 +116,6 @@ class ReadGate:
             try:
                 return self._answer(question)
             except EngineFailureError as failure:
-                if failure.decision is not None:
-                    raise
                 raise self._recorder.engine_failure(
                     question.call, failure, PATH, question.document, read=True
                 ) from failure
@@ -140,7 +138,7 @@ class ReadGate:
             decision=decision,
             underfilled=answer.underfilled,
         )  # fmt: skip
-        self._keep(question, ruling, answer, result)
+        self._keep(question, ruling, answer, result, decision)
         return result, answer
 
     def _refuse_unless_allowed(self, question: _Question, ruling: Ruling) -> None:
@@ -201,8 +199,15 @@ class ReadGate:
 
         return verdicts
 
-    def _keep(self, question: _Question, ruling: Ruling, answer: Answer, result: RetrievalResult) -> None:
-        call, decision, document = question.call, result.decision, result.document
+    def _keep(
+        self,
+        question: _Question,
+        ruling: Ruling,
+        answer: Answer,
+        result: RetrievalResult,
+        decision: Decision,
+    ) -> None:
+        call, document = question.call, result.document
         recorder = self._recorder
         retrieval = {
             "operation": call.operation,
@@ -224,20 +229,26 @@ class ReadGate:
             }
             events.append(recorder.event(call, "plan_mismatch", decision, payload, decides=False))
         if question.purpose not in _UNBUILT_PURPOSES:
-            events.append(recorder.event(call, "context_layers_built", decision,
-                                         self._layers(result.hits, decision, document), decides=False))  # fmt: skip
+            layers = self._layers(result.hits, decision, document)
+            events.append(recorder.event(call, "context_layers_built", decision, layers, decides=False))
+        row = self._attributes.row
         considered = Considered(
-            returned=[self._attributes.row(match.attributes) for match in answer.selected],
-            kept_out=[[*self._attributes.row(match.attributes), reason] for match, reason in answer.kept_out],
+            returned=[row(match.attributes) for match in answer.selected],
+            kept_out=[[*row(match.attributes), reason] for match, reason in answer.kept_out],
             total=answer.considered,
             exclusions=answer.exclusions,
             store_revision=answer.store_revision,
         )
-        outcome = {"allow": True, "effect": "allow", "deny": [], "policy": ruling.document.get("policy")}
+        outcome: dict[str, Any] = {
+            "allow": True,
+            "effect": "allow",
+            "deny": [],
+            "policy": ruling.document.get("policy"),
+        }
         line = recorder.line(call, decision, PATH, question.document, outcome, considered)
         recorder.keep([line], events, read=True)
 
-    def _layers(self, hits: Sequence[Hit], decision: Decision, document: dict[str, Any]) -> dict[str, Any]:
+    def _layers(self, hits: Sequence[Hit], decision: Decision, document: Mapping[str, Any]) -> dict[str, Any]:
         text = render_memories([hit.record for hit in hits], decision_id=decision.decision_id)
         return {
             "static_items": 0,

@@ -94,8 +94,6 @@ class WriteGate:
                 if failure.reason == "input_too_large" and len(batch) > 1:
                     half = len(batch) // 2
                     return [*self._written(batch[:half], caller), *self._written(batch[half:], caller)]
-                if failure.decision is not None:
-                    raise
                 document = self._document(call, ())
                 raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
             except StoreError as failure:

@@ -8,25 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
+
+from agent_runtime_ref.contracts import MemoryRecord
 
 # Characters that XML 1.0 forbids and terminals act on; tab and line feed may stay.
 _FORBIDDEN = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A)}
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]*\Z")  # what needs no escaping; nearly every id and class
-
-
-class Rendered(Protocol):
-    """What a rendered record must tell of itself."""
-
-    memory_id: str
-    memory_class: str
-    kind: str
-    content: str
-    summary: str | None
-    source: str
-    provenance: str
-    trust_level: str
 
 
 def element_text(text: str) -> str:
@@ -47,7 +35,7 @@ def attribute(name: str, value: str) -> str:
     return f" {name}={quoted}"
 
 
-def render_memories(records: Sequence[Rendered], *, decision_id: str) -> str:
+def render_memories(records: Sequence[MemoryRecord], *, decision_id: str) -> str:
     """Return the retrieved layer of a context; an empty string where there is nothing to show."""
     if not records:
         return ""

@@ -1,0 +1,1 @@
+"""Tests of what a user would do, through the public ways in."""

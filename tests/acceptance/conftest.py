@@ -9,6 +9,7 @@ import pytest
 
 from agent_runtime_ref import GovernedMemory
 from agent_runtime_ref.testing import CountedIds, FrozenClock
+from tests.acceptance.command import Command
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -34,3 +35,9 @@ def memory(store_url: str, clock: FrozenClock, trace: Path) -> Iterator[Governed
     """An empty governed memory."""
     with GovernedMemory.open(store_url, clock=clock, ids=CountedIds(), trace=trace) as opened:
         yield opened
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, called in this process."""
+    return Command(capsys)

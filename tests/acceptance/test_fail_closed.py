@@ -16,8 +16,8 @@ from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.stores.registry import open_store
-from agent_runtime_ref.testing import CountedIds, FaultyStore, FrozenClock, LyingStore
 from agent_runtime_ref.telemetry.trace import TraceFile
+from agent_runtime_ref.testing import CountedIds, FaultyStore, FrozenClock, LyingStore
 from tests.support import caller, candidate, events, note, query
 
 
@@ -90,7 +90,9 @@ def test_an_unclear_answer_refuses_reads_and_writes(
 
     assert (read.value.reason, write.value.reason) == (reason, reason)
     assert read.value.decision.effect == "deny"
-    told = [event for event in events(tmp_path / "trace.jsonl") if event["event_type"] == "policy_engine_failure"]
+    told = [
+        event for event in events(tmp_path / "trace.jsonl") if event["event_type"] == "policy_engine_failure"
+    ]
     assert [event["payload"]["reason"] for event in told] == [reason, reason]
     engine.bend = lambda answer: answer
     assert len(bent.read(query(), caller=caller()).hits) == 1

@@ -57,9 +57,7 @@ incomplete contains "MEM-R-290"
 
 
 @pytest.mark.parametrize("rule", [IN_THE_PLAN, NOT_IN_THE_PLAN], ids=["in the plan", "judged one by one"])
-def test_one_more_rule_changes_what_every_store_answers(
-    store_url: str, tmp_path: Path, rule: str
-) -> None:
+def test_one_more_rule_changes_what_every_store_answers(store_url: str, tmp_path: Path, rule: str) -> None:
     """The new rule keeps records out, is counted under its reason, raises no alarm and shifts the limit."""
     folder = tmp_path / "policies"
     shutil.copytree(policies_path(None), folder)

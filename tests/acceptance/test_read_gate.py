@@ -12,7 +12,6 @@ from agent_runtime_ref.testing import FrozenClock
 from tests.support import caller, candidate, events, note, query
 
 
-
 def test_returns_what_policy_selects_with_reasons(memory: GovernedMemory) -> None:
     """A selected record comes with rank, score, provenance and the filters that it passed."""
     kept = memory.write(candidate(), caller=caller())
@@ -93,9 +92,7 @@ def test_other_tenants_and_subjects_are_walls(memory: GovernedMemory) -> None:
     memory.write(candidate("queue fact of seven", subject="user-7"), caller=somebody)
 
     mine = memory.read(query(), caller=caller(), text="queue")
-    theirs = memory.read(
-        query(principal_id="agent-1", subject="user-7"), caller=somebody, text="queue"
-    )
+    theirs = memory.read(query(principal_id="agent-1", subject="user-7"), caller=somebody, text="queue")
 
     assert [hit.record.content for hit in mine.hits] == ["shared queue fact"]
     assert mine.document["excluded_records"] == 0
