@@ -72,6 +72,10 @@ class Naive:
         )
         return self._connection.execute(sql, (match, *values, limit)).fetchall()
 
+    def every(self) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        return self._connection.execute("SELECT * FROM memories ORDER BY id").fetchall()
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
