@@ -78,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
     style = format_of(args, otherwise="table")
     with reported(style), opened(args) as memory:
         if args.limit is None:
-            args.limit = memory.bundle.settings["limits"]["query_max"]
+            inspects = args.principal is None or args.explain
+            limits = memory.bundle.settings["limits"]
+            args.limit = limits["inspection_max" if inspects else "query_max"]
         if args.explain:
             explanations = _explained(memory, args)
             records = [one.record for one in explanations]
@@ -175,7 +177,8 @@ def _query(
         args.principal or system_user(),
         purpose,
         tuple(args.memory_class) if narrowed and args.memory_class else tuple(classes),
-        args.limit,
+        # An inspection may show more than a query may ask for; each of its records is explained all the same.
+        args.limit if narrowed else min(args.limit, memory.bundle.settings["limits"]["query_max"]),
         trust_min=args.trust_min if narrowed else None,
         kinds=tuple(args.kind or ()) if narrowed else (),
         sources=tuple(args.source or ()) if narrowed else (),
@@ -202,7 +205,7 @@ def _tenant(memory: GovernedMemory, args: argparse.Namespace) -> str:
         return str(args.tenant)
     from agent_runtime_ref.enforcement.attributes import Inspection
 
-    most = memory.bundle.settings["limits"]["query_max"]
+    most = memory.bundle.settings["limits"]["inspection_max"]
     result = memory.inspect(Inspection(principal_id=system_user(), limit=most), caller=operator_of(None))
     tenants = {hit.record.tenant_id for hit in result.hits}
     if len(tenants) != 1 or len(result.hits) == most:

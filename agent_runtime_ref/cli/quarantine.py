@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     showing = args.quarantine_command == "show"
     style = format_of(args, otherwise="json" if showing else "table")
     with reported(style), opened(args) as memory:
-        most = memory.bundle.settings["limits"]["query_max"]
+        most = memory.bundle.settings["limits"]["inspection_max"]
         limit = 1 if showing else args.limit or most
         records = _queue(memory, args.tenant, limit, (args.record,) if showing else ())
         if showing and not records:

@@ -73,7 +73,7 @@ def _explanation(
     """Return what becomes of each record of the tenant, as its operator may see; no content."""
     from agent_runtime_ref.enforcement.attributes import Inspection
 
-    most = memory.bundle.settings["limits"]["query_max"]
+    most = memory.bundle.settings["limits"]["inspection_max"]
     everything = Inspection(principal_id=system_user(), limit=most, tenant_id=query.tenant_id)
     explanations = memory.explain(everything, query, operator=operator_of(query.tenant_id), caller=caller)
     if len(explanations) == most:

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_runtime_ref.clock import Clock
 from agent_runtime_ref.contracts import Caller, Decision, Hit, Plan, RetrievalQuery, RetrievalResult
-from agent_runtime_ref.enforcement.answer import Answer, exact_answer, hits_of, result_document
+from agent_runtime_ref.enforcement.answer import SCAN_BATCH, Answer, exact_answer, hits_of, result_document
 from agent_runtime_ref.enforcement.attributes import (
     Attributes,
     Inspection,
@@ -178,9 +178,13 @@ class ReadGate:
 
     def _checked(self, question: _Question, page: SearchPage, limit: int) -> Answer:
         """Ask the policy about each record that would be returned; what it refuses is dropped and told."""
-        if not page.matches:
-            return Answer.of(page, (), {}, limit, 0)
-        refused, duration = self._verdicts(question)(page.matches)
+        verdicts = self._verdicts(question)
+        refused: dict[int, list[Any]] = {}
+        duration = 0
+        for start in range(0, len(page.matches), SCAN_BATCH):
+            rows, took = verdicts(page.matches[start : start + SCAN_BATCH])
+            refused |= {start + index: fired for index, fired in rows.items()}
+            duration += took
         return Answer.of(page, page.matches, refused, limit, duration)
 
     def _verdicts(self, question: _Question) -> Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]:

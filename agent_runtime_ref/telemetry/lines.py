@@ -68,16 +68,21 @@ class DecisionLine:
 
 
 def decision_text(line: DecisionLine) -> str:
-    """Return the body of a decision line, at most 64 KiB: kept-out records are left out first."""
+    """Return the body of a decision line, at most 64 KiB.
+
+    Records that were kept out are left out first, then returned ones, the lowest ranks of either; the
+    line says how many of how many it holds.
+    """
     document = _decision_document(line)
     if line.considered is None:
         return _text(document)
-    rows = list(line.considered.kept_out)
+    returned, kept_out = list(line.considered.returned), list(line.considered.kept_out)
     while True:
-        document["considered"] = _considered_document(line.considered, rows)
+        document["considered"] = _considered_document(line.considered, returned, kept_out)
         text = _text(document)
-        if len(text.encode("utf-8", "surrogatepass")) <= LINE_BYTES_MAX or not rows:
+        if len(text.encode("utf-8")) <= LINE_BYTES_MAX or not (kept_out or returned):
             return text
+        rows = kept_out or returned
         del rows[len(rows) // 2 :]
 
 
@@ -107,13 +112,15 @@ def _decision_document(line: DecisionLine) -> dict[str, Any]:
     }
 
 
-def _considered_document(considered: Considered, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def _considered_document(
+    considered: Considered, returned: Sequence[Sequence[Any]], kept_out: Sequence[Sequence[Any]]
+) -> dict[str, Any]:
     return {
         "columns": CONSIDERED_COLUMNS,
-        "returned": considered.returned,
-        "kept_out": rows,
+        "returned": returned,
+        "kept_out": kept_out,
         "considered": considered.total,
-        "considered_logged": len(considered.returned) + len(rows),
+        "considered_logged": len(returned) + len(kept_out),
         "exclusions": considered.exclusions,
         "store_revision": considered.store_revision,
     }
