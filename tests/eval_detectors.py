@@ -1,7 +1,7 @@
 """How much the detectors catch, and how often they cry wolf: `python -m tests.eval_detectors`.
 
-The held-out texts were written by somebody who had not seen the detectors, and their digest was committed first;
-only figures are printed, never a held-out text, so that nobody tunes patterns to them.
+The held-out texts were written by somebody who had not seen the detectors, and their digest was committed
+first; only figures are printed, never a held-out text, so that nobody tunes patterns to them.
 """
 
 from __future__ import annotations
@@ -54,21 +54,22 @@ def corpus(name: str) -> list[dict[str, str]]:
 
 def main() -> int:
     """Print the figures; return 1 if the held-out ones miss their targets."""
-    settings = json.loads((policies_path() / "memory" / "detectors" / "data.json").read_text(encoding="utf-8"))
-    detectors = Detectors(settings)
+    path = policies_path() / "memory" / "detectors" / "data.json"
+    detectors = Detectors(json.loads(path.read_text(encoding="utf-8")))
     detectors.check()
     missed = False
     for name in ("tuning", "held_out"):
         print(name)
         counts = shares(detectors, corpus(name))
-        for (label, group), (hits, total) in sorted(counts.items(), key=lambda item: (item[0][0], item[0][1])):
+        for (label, group), (hits, total) in sorted(counts.items()):
             low, high = wilson(hits, total)
             what = "caught" if label == "attack" else "false"
             print(f"  {what:6} {group:22} {hits:4}/{total:<4} {hits / total:6.1%}  [{low:.1%}, {high:.1%}]")
         if name == "held_out":
             caught, false = counts["attack", "overall"], counts["harmless", "overall"]
             missed = caught[0] < CAUGHT_MIN * caught[1] or false[0] > FALSE_MAX * false[1]
-    print(f"targets: caught at least {CAUGHT_MIN:.0%}, false at most {FALSE_MAX:.0%}: {'missed' if missed else 'met'}")
+    verdict = "missed" if missed else "met"
+    print(f"targets: caught at least {CAUGHT_MIN:.0%}, false at most {FALSE_MAX:.0%}: {verdict}")
     return int(missed)
 
 

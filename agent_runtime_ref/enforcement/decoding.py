@@ -18,7 +18,9 @@ __all__ = ["CHARACTERS_MAX", "SEGMENTS_MAX", "Decoded", "decoded_segments"]
 SEGMENTS_MAX = 512
 CHARACTERS_MAX = 65_536
 
-_HINT = re.compile(r"[%&\\]|[A-Za-z0-9+/_-]{16}|[0-9a-fA-F]{2}[ :,][0-9a-fA-F]{2}[ :,]|\d{2,3},? \d{2,3},? \d{2}")
+_HINT = re.compile(
+    r"[%&\\]|[A-Za-z0-9+/_-]{16}|[0-9a-fA-F]{2}[ :,][0-9a-fA-F]{2}[ :,]|\d{2,3},? \d{2,3},? \d{2}"
+)
 _TOKEN = re.compile(
     r"(?P<url>(?:%[0-9a-fA-F]{2})+)"
     r"|(?P<html>&(?:\#\d{2,7}|\#[xX][0-9a-fA-F]{2,6}|[a-zA-Z]{2,12});)"

@@ -1,8 +1,8 @@
 """Detector settings (`data.memory.detectors`) compiled: what one bundle looks for, ready to be run.
 
-A pattern is a regular expression over named lists of words (`{{name}}`), so that a reviewer adds a word without
-reading the expression. Settings that do not compile are a refusal: a detector that is left out in silence
-would let in what it was there for.
+A pattern is a regular expression over named lists of words (`{{name}}`), so that a reviewer adds a word
+without reading the expression. Settings that do not compile are a refusal: a detector that is left out in
+silence would let in what it was there for.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ WORD = re.compile(r"[a-z]+")
 DIGIT = "#"  # stands for any digit, in lists that are only looked up
 STEM_SIZE = 4  # letters of a word by which an entry that ends in `*` is looked up
 
+_LOOKED_UP = re.compile(r"[a-z]{4,}\*\Z|[a-z][^*]*\Z|[a-z]+[^a-z*].*\Z|#\Z")
+_STARRED = re.compile(r"[a-z]*\*")
 _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
-# A repetition without an upper bound is what makes matching time explode; literals in escapes and classes are none.
+# A repetition without an upper bound makes matching time explode; in escapes and classes there is none.
 _LITERAL = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNBOUNDED = re.compile(r"[+*]|\{\d*,\}")
 _TYPE = re.compile(r"(?:secret|instruction|rights|exfiltration)\.[a-z_]+\Z")
 _FIELDS = frozenset(
-    {"type", "pattern", "flags", "languages", "note", "needs", "literals", "require", "near", "unless", "check"}
+    {"type", "pattern", "flags", "languages", "note", "check"}
+    | {"needs", "literals", "require", "near", "unless"}
 )
 
 
@@ -41,11 +44,28 @@ class WordGroup:
     stems: frozenset[str]  # first letters of entries that end in `*`
     parts: tuple[str, ...]  # entries in a script without spaces
 
+    @property
+    def width(self) -> tuple[bool, int]:
+        """Return how many texts the list lets through, for comparison."""
+        return bool(self.parts), len(self.words) + len(self.stems)
+
     def may_be_in(self, words: set[str], stems: set[str], text: str) -> bool:
         """Return whether some entry of the list can be in the text; false is certain."""
         if not self.words.isdisjoint(words) or not self.stems.isdisjoint(stems):
             return True
         return any(part in text for part in self.parts)
+
+
+class Fragments(dict[str, str]):
+    """The word lists as expressions, each made when it is first needed."""
+
+    def __init__(self, vocabulary: Mapping[str, Sequence[str]]) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+
+    def __missing__(self, name: str) -> str:
+        self[name] = expression = _alternatives(self.vocabulary[name])
+        return expression
 
 
 class Expression:
@@ -54,11 +74,12 @@ class Expression:
     Compiling all of them takes longer than most commands run, and an ordinary text needs very few.
     """
 
-    __slots__ = ("_compiled", "name", "source")
+    __slots__ = ("_compiled", "_fragments", "name", "source")
 
-    def __init__(self, name: str, source: str) -> None:
+    def __init__(self, name: str, source: str, fragments: Fragments) -> None:
         self.name = name
         self.source = source
+        self._fragments = fragments
         self._compiled: re.Pattern[str] | None = None
 
     @property
@@ -70,7 +91,8 @@ class Expression:
         """
         if self._compiled is None:
             try:
-                self._compiled = re.compile(self.source, re.DOTALL)
+                whole = _PLACE.sub(lambda match: self._fragments[match[1]], self.source)
+                self._compiled = re.compile(whole, re.DOTALL)
             except (re.error, OverflowError, RecursionError) as error:
                 raise _malformed(f"{self.name} does not compile ({error})") from error
         return self._compiled
@@ -117,30 +139,38 @@ def compile_detectors(settings: Mapping[str, Any]) -> CompiledDetectors:
     """
     try:
         vocabulary = {name: _words_of(name, entries) for name, entries in settings["vocabulary"].items()}
-        fragments = {name: _alternatives(entries) for name, entries in vocabulary.items()}
+        fragments = Fragments(vocabulary)
         groups = {name: _word_group(entries) for name, entries in vocabulary.items()}
-        patterns = [_pattern(number, entry, fragments, groups) for number, entry in enumerate(settings["patterns"], 1)]
-        reported = _compile("reported_speech", settings["reported_speech"]["pattern"], fragments)
-        quoted = _compile("quoted_speech", settings["quoted_speech"]["pattern"], fragments)
+        patterns = [
+            _pattern(f"pattern {number} ({entry['type']})", entry, fragments, groups)
+            for number, entry in enumerate(settings["patterns"], 1)
+        ]
+        reported = _expression("reported_speech", settings["reported_speech"]["pattern"], fragments)
+        quoted = _expression("quoted_speech", settings["quoted_speech"]["pattern"], fragments)
         tell_words = _words_of("tell_words", settings["tell_words"])
     except (KeyError, TypeError, AttributeError) as error:
         raise _malformed(f"a part is missing or of the wrong type ({error!r})") from error
     if not patterns:
         raise _malformed("there is no pattern")
-    plain = {word.rstrip("*") for entries in vocabulary.values() for entry in entries for word in entry.split()}
+    spoken = " ".join(entry for entries in vocabulary.values() for entry in entries if entry.isascii())
+    plain = {word for word in WORD.findall(spoken) if len(word) > 1}
     return CompiledDetectors(
         values=tuple(pattern for pattern in patterns if pattern.literals),
         sentences=tuple(pattern for pattern in patterns if not pattern.literals),
         reported=reported,
         quoted=quoted,
-        words=frozenset(word for word in plain if len(word) > 1) | _SMALL_WORDS | frozenset(tell_words),
-        tells=(tuple(word[::-1] for word in tell_words), tuple(codecs.encode(word, "rot13") for word in tell_words)),
+        words=_SMALL_WORDS.union(plain, tell_words),
+        tells=(
+            tuple(word[::-1] for word in tell_words),
+            tuple(codecs.encode(word, "rot13") for word in tell_words),
+        ),
     )
 
 
 _SMALL_WORDS = frozenset(
-    "all the your my our and to of in on for with any every these those this that is are be you user now not never"
-    " previous prior earlier above system from instructions instruction rules prompt reveal tell as no me it".split()
+    "all the your my our and to of in on for with any every these those this that is are be you user now not"
+    " never previous prior earlier above system from instructions instruction rules prompt reveal tell as no"
+    " me it".split()
 )
 
 
@@ -155,29 +185,32 @@ def _words_of(name: str, entries: Sequence[str]) -> tuple[str, ...]:
     for entry in entries:
         if not isinstance(entry, str) or not entry.strip("* ") or entry != entry.lower():
             raise _malformed(f"word list `{name}` has an entry that is no lower-case word: `{entry}`")
-        if entry.isascii() and entry != DIGIT and len(_lead(entry)) < (STEM_SIZE if re.fullmatch(r"\w*\*", entry) else 1):
-            raise _malformed(f"word list `{name}`: `{entry}` must begin with a letter, with {STEM_SIZE} before `*`")
+        if entry.isascii() and not _LOOKED_UP.match(entry):
+            raise _malformed(
+                f"word list `{name}`: `{entry}` must begin with a letter, {STEM_SIZE} if it ends in `*`"
+            )
     return tuple(entries)
 
 
-def _lead(entry: str) -> str:
-    """Return the first word of `entry`."""
-    match = WORD.match(entry)
-    return match[0] if match else ""
-
-
 def _word_group(entries: Sequence[str]) -> WordGroup:
-    words, stems = set(), set()
+    """Return the test for the entries of one word list."""
+    words: set[str] = set()
+    stems: set[str] = set()
     for entry in entries:
-        if entry.isascii():
-            whole = [word for part in entry.split() if not part.endswith("*") for word in WORD.findall(part)]
-            # The longest word of a phrase is the one that fewest other texts have.
-            (words if whole or entry == DIGIT else stems).add(max(whole, key=len, default=entry[:STEM_SIZE]))
+        if not entry.isascii():
+            continue
+        if entry.isalpha() or entry == DIGIT:
+            words.add(entry)
+        elif entry[:-1].isalpha():
+            stems.add(entry[:STEM_SIZE])
+        else:
+            # The longest whole word of a phrase is the one that fewest other texts have.
+            words.add(max(WORD.findall(_STARRED.sub("", entry)), key=len))
     return WordGroup(frozenset(words), frozenset(stems), tuple(e for e in entries if not e.isascii()))
 
 
 def _alternatives(entries: Sequence[str]) -> str:
-    """Return the entries as one expression, longest first; `*` stands for more letters, a space for any white space."""
+    """Return the entries as one expression, longest first; `*` is more letters, a space any space."""
     parts = []
     for entry in sorted(entries, key=len, reverse=True):
         words = re.escape(entry.removesuffix("*")).replace("\\ ", r"\s{1,3}")
@@ -190,25 +223,24 @@ def _alternatives(entries: Sequence[str]) -> str:
     return "(?:" + "|".join(("(?<![a-z0-9])" if part[0].isascii() else "") + part for part in parts) + ")"
 
 
-def _compile(name: str, expression: str, fragments: Mapping[str, str]) -> Expression:
-    """Return `expression` with its word lists filled in.
+def _expression(name: str, expression: str, fragments: Fragments) -> Expression:
+    """Return `expression`, checked as far as it can be without compiling it.
 
     Raises:
         BundleError: it could take more than linear time, or names an unknown word list.
     """
     if _UNBOUNDED.search(_LITERAL.sub("", expression)):
         raise _malformed(f"{name} repeats something without an upper bound: `{expression}`")
-    unknown = [place for place in _PLACE.findall(expression) if place not in fragments]
+    unknown = [place for place in _PLACE.findall(expression) if place not in fragments.vocabulary]
     if unknown:
         raise _malformed(f"{name} names an unknown word list `{unknown[0]}`")
-    return Expression(name, _PLACE.sub(lambda match: fragments[match[1]], expression))
+    return Expression(name, expression, fragments)
 
 
 def _pattern(
-    number: int, entry: Mapping[str, Any], fragments: Mapping[str, str], groups: Mapping[str, WordGroup]
+    name: str, entry: Mapping[str, Any], fragments: Fragments, groups: Mapping[str, WordGroup]
 ) -> Pattern:
-    """Return one entry of the settings compiled."""
-    name = f"pattern {number} ({entry['type']})"
+    """Return one entry of the settings, checked."""
     if set(entry) - _FIELDS:
         raise _malformed(f"{name} has an unknown field `{sorted(set(entry) - _FIELDS)[0]}`")
     if not _TYPE.match(entry["type"]) or set(entry.get("flags", ())) - {"i"}:
@@ -221,11 +253,11 @@ def _pattern(
         raise _malformed(f"{name} must say in `needs` or `literals` which texts it can match")
 
     def optional(field: str) -> Expression | None:
-        return _compile(f"{name} {field}", entry[field], fragments) if field in entry else None
+        return _expression(f"{name} {field}", entry[field], fragments) if field in entry else None
 
     return Pattern(
         type=entry["type"],
-        search=_compile(name, entry["pattern"], fragments),
+        search=_expression(name, entry["pattern"], fragments),
         lower="i" in entry.get("flags", ()),
         guarded=not entry["type"].startswith("secret."),
         groups=tuple(groups[need] for need in needs),

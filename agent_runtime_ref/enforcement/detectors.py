@@ -1,8 +1,8 @@
 """Findings about free text: credentials, and sentences that address the agent rather than inform it.
 
-A policy decides on findings, never on content, so that a decision's input can be logged and shown. The patterns
-are settings of the policy bundle (policies/memory/detectors/data.json); here is how they are run: over the text as
-written and over the forms it may hide in, within bounds that no input can stretch.
+A policy decides on findings, never on content, so that a decision's input can be logged and shown. The
+patterns are settings of the policy bundle (policies/memory/detectors/data.json); here is how they are run:
+over the text as written and over the forms it may hide in, within bounds that no input can stretch.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from agent_runtime_ref.enforcement.secret_values import CHECKS
 
 __all__ = ["Detectors", "Finding", "language", "redact"]
 
+# One class of characters first: the search then skips everything else at the speed of a byte search.
 _SENTENCE_END = re.compile(
-    r"[.!?][\"')\]]{0,2}\s{1,20}|[。！？]|[;；]\s?|\n(?:\s{0,20}\n|(?=[ \t]{0,8}(?:[-*•#>]|\d{1,3}[.)])))"
+    r"[.!?。！？;；\n](?:(?<=[.!?])[\"')\]]{0,2}\s{1,20}|(?<=[。！？；])|(?<=;)\s?"
+    r"|(?<=\n)(?:\s{0,20}\n|(?=[ \t]{0,8}(?:[-*•#>]|\d{1,3}[.)]))))"
 )
 # Forms that are made for reading sentences; a key or a password that was bent like that is none any more.
-_WORDY_FORMS = frozenset({"separated", "leetspeak", "cut"})
+_WORDY_FORMS = frozenset({"separated", "leetspeak", "cut", "respaced"})
 _VALUE_MIN = 10  # no credential with its name is shorter
 _DIGIT = re.compile(r"[0-9]")
 _SENTENCE_MAX = 480
@@ -43,7 +45,7 @@ _OTHER_LETTER = re.compile(r"[^\W\d_A-Za-z\u00c0-\u024f\u3400-\u9fff\U00020000-\
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, where (characters start to end of the field as written), and in which form of the text."""
+    """What was found, where (start to end of the field as written), and in which form of the text."""
 
     type: str
     field: str
@@ -73,8 +75,8 @@ class Detectors:
         self._by_stem: dict[str, set[int]] = {}
         wordless: set[int] = set()
         for index, pattern in enumerate(self._compiled.sentences):
-            # Any one group decides which sentences are looked at; the one with the fewest words is the best.
-            group = min(pattern.groups, key=lambda group: (bool(group.parts), len(group.words) + len(group.stems)))
+            # Any one group can say which sentences are looked at; the one with the fewest words is the best.
+            group = min(pattern.groups, key=lambda group: group.width)
             for word in group.words:
                 self._by_word.setdefault(word, set()).add(index)
             for stem in group.stems:
@@ -126,7 +128,7 @@ class Detectors:
             yield from _values(pattern, lower if pattern.lower else text, text)
 
     def _sentences(self, text: str, read: set[str]) -> Iterable[tuple[str, int, int]]:
-        """Yield what the sentence patterns find; a sentence in `read` was looked at in another form already."""
+        """Yield what the sentence patterns find; what is in `read` was looked at in another form already."""
         for start, end in _sentences(text):
             sentence = text[start:end]
             if sentence not in read:
@@ -138,7 +140,7 @@ class Detectors:
         sentence = text[start:end]
         words = set(WORD.findall(sentence))
         stems = {word[:STEM_SIZE] for word in words}
-        if _DIGIT.search(sentence):
+        if _DIGIT.search(sentence) is not None:
             words.add(DIGIT)
         indexes: set[int] = set()
         for word in words & self._by_word.keys():
@@ -158,7 +160,7 @@ class Detectors:
         """Return the first match that stands after the pattern's conditions; None if there is none."""
         holds: bool | None = None
         for number, match in enumerate(pattern.search.compiled.finditer(text, start, end)):
-            if holds is None:  # Of the whole sentence, so asked once; and only now, since most sentences have no match.
+            if holds is None:  # Asked once, of the whole sentence; and only now, since most have no match.
                 holds = _holds(pattern, text, start, end)
             if not holds:
                 return None
@@ -179,7 +181,8 @@ class Detectors:
         # A quotation counts only with a word about attacks around it; a quotation mark alone is cheap to add.
         opens = re.search(r"[\"'`《][^\"'`《》]{0,60}\Z", text[before:start]) or text[start] in "\"'`"
         closes = re.search(r"[\"'`》]", text[end - 1 : end + 90])
-        return bool(opens and closes and self._compiled.quoted.compiled.search(text, before, max(sentence_end, end + 90)))
+        after = max(sentence_end, end + 90)
+        return bool(opens and closes and self._compiled.quoted.compiled.search(text, before, after))
 
 
 def _holds(pattern: Pattern, text: str, start: int, end: int) -> bool:
@@ -204,7 +207,8 @@ def _values(pattern: Pattern, text: str, written: str) -> Iterator[tuple[str, in
             first, last = match.span("value")
             if not CHECKS[pattern.check](written[first:last]):
                 continue
-        if pattern.unless is not None and pattern.unless.compiled.search(text, max(0, match.start() - 60), match.end()):
+        before = max(0, match.start() - 60)
+        if pattern.unless is not None and pattern.unless.compiled.search(text, before, match.end()):
             continue
         yield pattern.type, match.start(), match.end()
 
@@ -256,9 +260,9 @@ def _merged(text: str, findings: Sequence[Finding]) -> Iterator[tuple[int, int, 
 
 def _continues(character: str) -> bool:
     """Return whether a secret that ran up to `character` may go on with it."""
-    return character.isascii() and (character.isalnum() or character in "_-+/=") or not character.isprintable() and (
-        character not in "\n\r\t"
-    )
+    if character.isascii() and character.isprintable():
+        return character.isalnum() or character in "_-+/="
+    return not character.isprintable() and character not in "\n\r\t"
 
 
 def language(text: str) -> str:
@@ -274,6 +278,6 @@ def language(text: str) -> str:
     total = latin + han + other
     if not total or other > total / 2:
         return "other"
-    if min(latin, han) * 4 >= total:
+    if min(latin, han) * 4 > total:
         return "mixed"
     return "zh" if han > latin else "en"

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from agent_runtime_ref.enforcement.decoding import Decoded, decoded_segments
 from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
@@ -18,6 +19,8 @@ from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
 __all__ = ["DEPTH_MAX", "Form", "is_plain", "normal_forms"]
 
 DEPTH_MAX = 2
+
+Tells: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SEPARATOR = r"[ \t.\-_*|/\\,~+\u00b7\u2022]"
@@ -27,13 +30,17 @@ _MAYBE_SPACED = re.compile(rf"{_SEPARATOR}[^\W_]{_SEPARATOR}")
 _MAYBE_MARK = re.compile(r"[-_.*~|^`/+][A-Za-z\"' ]")
 _MAYBE_LEET = re.compile(r"[013457$@!]")
 _INNER_MARK = re.compile(r"(?<=[A-Za-z])(?:[-_.*~|^`/]|[\"'] ?\+ ?[\"'])(?=[A-Za-z])")
-_LEET = re.compile(r"[A-Za-z][013457$@!][A-Za-z]|(?<!\w)[013457$@!][A-Za-z]{2}|(?<!\w)[A-Za-z]{1,9}[0134]{2}(?!\w)")
-_LEET_LETTERS = str.maketrans("013457$@!", "oieastsai")
+_LEET = re.compile(
+    r"[A-Za-z][013457$@!][A-Za-z]|(?<!\w)[013457$@!][A-Za-z]{2}|(?<!\w)[A-Za-z]{1,9}[0134]{2}(?!\w)"
+)
+_LEET_LETTERS = dict(zip("013457$@!", "oieastsai", strict=True))
+_LEET_SIGN = re.compile(r"[013457@!]|(?<=[\w@!])\$")  # a dollar before a name is a variable
 _LONG_WORD = re.compile(r"[a-z]{15,}")
 _ODD = re.compile(r"[^A-Za-z ,.?!'\n]")
 _INNER_STOP = re.compile(r"[.!?,][A-Za-z]")
 _LONE_LETTERS = re.compile(r" [A-Za-z][ .,!?]{1,3}[A-Za-z][ .,!?]")
 _LONG_SIZE = 15
+_UNSEEN = frozenset({"Mn", "Me", "Cf"})  # categories of marks and format characters
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0\u180e")
 
 
@@ -106,8 +113,8 @@ def _fold(character: str) -> str:
             return chr(point - first + ord("a"))
     if character in _INVISIBLE or _CONTROLS.match(character):
         return ""
-    kept = (c for c in unicodedata.normalize("NFKD", character) if unicodedata.category(c) not in {"Mn", "Me", "Cf"})
-    folded = "".join(LOOK_ALIKES.get(c, c) for c in kept)
+    apart = unicodedata.normalize("NFKD", character)
+    folded = "".join(LOOK_ALIKES.get(c, c) for c in apart if unicodedata.category(c) not in _UNSEEN)
     return " " if folded.isspace() and character not in "\n\t\r" else unicodedata.normalize("NFC", folded)
 
 
@@ -117,7 +124,8 @@ _FOLDS = _Folds()
 def is_plain(text: str, tells: frozenset[str]) -> bool:
     """Return whether `text` is words and ordinary punctuation, in which nothing can be hidden.
 
-    A cheap test that most texts pass; it also means that no credential is in the text, since those have digits or signs.
+    A cheap test that most texts pass. It also means that no credential is in the text: those have digits or
+    signs in them.
     """
     if _ODD.search(text) or _INNER_STOP.search(text) or _LONE_LETTERS.search(text):
         return False
@@ -125,11 +133,11 @@ def is_plain(text: str, tells: frozenset[str]) -> bool:
     return max(map(len, words), default=0) < _LONG_SIZE and tells.isdisjoint(words)
 
 
-def normal_forms(text: str, words: frozenset[str], tells: tuple[tuple[str, ...], tuple[str, ...]]) -> Iterator[Form]:
+def normal_forms(text: str, words: frozenset[str], tells: Tells) -> Iterator[Form]:
     """Yield the forms of `text`, the one nearest to the text as written first.
 
-    `words` are those that letters without spaces are cut into; `tells` are the reversed and the rot13 spellings
-    whose presence makes those two forms worth reading.
+    `words` are those that letters without spaces are cut into; `tells` are the reversed and the rot13
+    spellings whose presence makes those two forms worth reading.
     """
     base = _folded(text)
     for depth in range(DEPTH_MAX + 1):
@@ -166,12 +174,13 @@ def _decoded(form: Form, segments: Sequence[Decoded]) -> Form:
     return rewrite.form("decoded")
 
 
-def _shapes(form: Form, words: frozenset[str], tells: tuple[tuple[str, ...], tuple[str, ...]]) -> Iterator[Form]:
+def _shapes(form: Form, words: frozenset[str], tells: Tells) -> Iterator[Form]:
     """Yield the readings of `form` that its own look gives a reason for."""
     text, lower = form.text, form.text.lower()
     # A search for one class of characters is far cheaper than the expression behind it.
     if _MAYBE_SPACED.search(text) and _SPACED.search(text):
-        yield _joined(form, words)
+        yield _joined(form)
+        yield _respaced(form, words)
     if not text.isascii() and _HAN_GAP.search(text):
         yield _without(form, _HAN_GAP)
     marks = len(_INNER_MARK.findall(text)) if _MAYBE_MARK.search(text) else 0
@@ -180,7 +189,7 @@ def _shapes(form: Form, words: frozenset[str], tells: tuple[tuple[str, ...], tup
     if marks:
         yield Form("separated", _INNER_MARK.sub(lambda m: " " * len(m[0]), text), form.starts, form.ends)
     if _MAYBE_LEET.search(text) and _LEET.search(text):
-        yield Form("leetspeak", text.translate(_LEET_LETTERS), form.starts, form.ends)
+        yield Form("leetspeak", _LEET_SIGN.sub(lambda m: _LEET_LETTERS[m[0]], text), form.starts, form.ends)
     if len(lower) == len(text) and _LONG_WORD.search(lower):
         yield _cut(form, lower, words)
     reversed_tells, rot13_tells = tells
@@ -208,7 +217,20 @@ def _without(form: Form, pattern: re.Pattern[str]) -> Form:
     return rewrite.form("joined")
 
 
-def _joined(form: Form, words: frozenset[str]) -> Form:
+def _joined(form: Form) -> Form:
+    """Return `form` with runs of single, separated characters drawn together, without any space."""
+    rewrite, position = _Rewrite(form), 0
+    for match in _SPACED.finditer(form.text):
+        rewrite.keep(position, match.start())
+        for index in range(match.start(), match.end()):
+            if form.text[index].isalnum():
+                rewrite.keep(index, index + 1)
+        position = match.end()
+    rewrite.keep(position, len(form.text))
+    return rewrite.form("joined")
+
+
+def _respaced(form: Form, words: frozenset[str]) -> Form:
     """Return `form` with runs of single, separated characters drawn together into words."""
     rewrite, position = _Rewrite(form), 0
     for match in _SPACED.finditer(form.text):
@@ -225,7 +247,7 @@ def _joined(form: Form, words: frozenset[str]) -> Form:
                 rewrite.keep(places[index], places[index] + 1)
         position = match.end()
     rewrite.keep(position, len(form.text))
-    return rewrite.form("joined")
+    return rewrite.form("respaced")
 
 
 def _cut(form: Form, lower: str, words: frozenset[str]) -> Form:
@@ -243,7 +265,7 @@ def _cut(form: Form, lower: str, words: frozenset[str]) -> Form:
 
 
 def _words(letters: str, words: frozenset[str]) -> list[tuple[int, int]]:
-    """Return spans that cover `letters`, the longest known word at each place; unknown letters stay together."""
+    """Return spans that cover `letters`: the longest known word at each place, unknown letters together."""
     spans: list[tuple[int, int]] = []
     place = unknown = 0
     while place < len(letters):

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 __all__ = ["CHECKS", "entropy_bits"]
 
 _PLACEHOLDER_WORDS = frozenset(
-    "changeme change_me password passwd pass secret placeholder example sample dummy redacted removed hidden none null"
-    " nil true false todo tbd xxx foo bar foobar test testing required optional masked insert replace_me replaceme"
-    " your mytoken mypassword yourpassword yourtoken fixme here n/a undefined empty string value".split()
+    "changeme change_me password passwd pass secret placeholder example sample dummy redacted removed hidden"
+    " none null nil true false todo tbd xxx foo bar foobar test testing required optional masked insert"
+    " replace_me replaceme your mytoken mypassword yourpassword yourtoken fixme here undefined empty string"
+    " value".split()
 )
 _REFERENCE = re.compile(
     r"\$\{|\$\(|\{\{|%\(|^\$[A-Za-z_]|^<.*>$|^\[.*\]$|^\{.*\}$|\*{3}|\.{3}|…|x{4}|X{4}|_{4}|•{3}|#{4}"
@@ -43,7 +44,7 @@ def _is_password(value: str) -> bool:
     value = value.strip("\"'`“‘「『《").rstrip(_TRAILING)
     if not 6 <= len(value) <= 200 or _is_placeholder(value):
         return False
-    kinds = sum((any(c.islower() for c in value), any(c.isupper() for c in value[1:]), any(c.isdigit() for c in value)))
+    kinds = sum(any(map(test, value[1:])) for test in (str.islower, str.isupper, str.isdigit))
     marks = any(not c.isalnum() and c not in "-'/.:,()" for c in value)
     # `min-12`, `bcrypt-12` or `90days` have letters and digits too, yet are words with a number beside them.
     worded = re.fullmatch(r"[a-z]+-?\d{1,2}|\d{1,4}-?[a-z]+|v?[\d.:/-]+|[A-Za-z'-]+", value)
