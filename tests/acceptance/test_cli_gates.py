@@ -1,0 +1,359 @@
+"""`read`, `write`, `forget`, `quarantine` and `policy decide`: the gates from the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.validation import check
+from tests.acceptance.command import WHO, Answer, Command, as_process, fact, file_of, order, question
+
+READ_INPUT: dict[str, Any] = {
+    "operation": "search",
+    "now_ns": 1_700_000_000_000_000_000,
+    "caller": {"tenant_id": "a", "principal_id": "p", "subject": "p", "roles": []},
+    "query": {
+        "tenant_id": "a",
+        "principal_id": "p",
+        "purpose": "planning",
+        "allowed_classes": ["profile"],
+        "limit": 3,
+        "trust_min_rank": None,
+        "max_age_days": None,
+        "require_provenance": False,
+        "subject": None,
+        "kinds": [],
+        "sources": [],
+        "keys": [],
+        "record_ids": [],
+        "statuses": [],
+        "has_text": False,
+    },
+    "candidates": [],
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """The address of a SQLite store that is not there yet."""
+    return f"sqlite:{tmp_path / 'memory.db'}"
+
+
+def _write(command: Command, folder: Path, store: str, document: dict[str, Any], *words: str) -> Answer:
+    return command(
+        "write", "--candidate", file_of(folder / "c.yaml", document), *WHO, "--store", store, *words
+    )
+
+
+def test_write_then_read(command: Command, tmp_path: Path, store: str) -> None:
+    """A write prints its receipt; a read of the same store prints a valid retrieval_result that names it."""
+    receipt = _write(command, tmp_path, store, fact())
+    query = file_of(tmp_path / "q.yaml", question())
+    answer = command("read", "--query", query, "--text", "invoices", *WHO, "--store", store)
+
+    assert (receipt.code, receipt.err, receipt.document["effect"]) == (0, "", "allow")
+    assert (answer.code, answer.err) == (0, "")
+    check("retrieval_result", answer.document)
+    written = receipt.document["record"]["record_id"]
+    assert [row["record_id"] for row in answer.document["selected_records"]] == [written]
+
+
+def test_documents_come_from_stdin_too(command: Command, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` reads standard input, JSON or YAML."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(fact())))
+    assert command("write", "--candidate", "-", *WHO, "--store", store).code == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("kind: retrieval_query\nlimit: many\n"))
+    answer = command("read", "--query", "-", *WHO, "--store", store)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("<stdin>:")
+
+
+def test_read_explains_each_record(command: Command, tmp_path: Path, store: str) -> None:
+    """With --explain the result comes with a decision for every record of the tenant, without content."""
+    _write(command, tmp_path, store, fact())
+    _write(command, tmp_path, store, order())
+    query = file_of(tmp_path / "q.json", question())
+    document = command("read", "--query", query, *WHO, "--store", store, "--explain").document
+
+    check("retrieval_result", document["result"])
+    outcome = {one["kind"]: (one["selected"], one["decision"]["reasons"]) for one in document["explanation"]}
+    assert outcome == {"validated_fact": (True, []), "working_note": (False, ["status_not_active"])}
+    assert "Invoices" not in json.dumps(document)
+
+
+def test_a_refused_read_ends_in_1(command: Command, tmp_path: Path) -> None:
+    """Out of another tenant the query is refused: the decision on stdout, one sentence on stderr."""
+    query = file_of(tmp_path / "q.yaml", question())
+    answer = command("read", "--query", query, "--tenant", "tenant-b", "--principal", "user-42")
+
+    assert answer.code == 1
+    check("decision", answer.document)
+    assert answer.document["rule_ids"] == ["MEM-R-101"]
+    assert answer.err == "agent-runtime-ref: `search` refused by policy: tenant_mismatch (MEM-R-101)\n"
+
+
+def test_a_refused_write_ends_in_1_and_writes_nothing(command: Command, tmp_path: Path, store: str) -> None:
+    """The decision is printed as JSON; the store holds no record."""
+    answer = _write(command, tmp_path, store, fact(source="rumour"))
+
+    assert (answer.code, answer.document["reasons"][0]) == (1, "source_not_registered")
+    assert command("inspect-memory", "--store", store).document["count"] == 0
+
+
+def test_quarantine_is_taken_in_and_said(command: Command, tmp_path: Path, store: str) -> None:
+    """A quarantined write ends in 0 with a note; the queue shows it, and why it is there."""
+    answer = _write(command, tmp_path, store, order())
+    record_id = answer.document["record"]["record_id"]
+    queue = command("quarantine", "list", "--store", store).document
+    shown = command("quarantine", "show", record_id, "--store", store).document
+
+    assert (answer.code, answer.document["effect"]) == (0, "quarantine")
+    assert answer.err.startswith("note: quarantined")
+    assert [record["memory_id"] for record in queue["records"]] == [record_id]
+    assert shown == queue["records"][0]
+    assert "instruction_like" in shown["quarantined"]["reasons"]
+    assert shown["quarantined"]["decision_id"] == answer.document["decision"]["decision_id"]
+    assert "instruction_like" in command("quarantine", "list", "--store", store, "--format", "table").out
+
+
+def test_quarantine_shows_only_what_is_in_it(command: Command, tmp_path: Path, store: str) -> None:
+    """The id of a record that is not in quarantine is an error that says where to look."""
+    record_id = _write(command, tmp_path, store, fact()).document["record"]["record_id"]
+    answer = command("quarantine", "show", record_id, "--store", store)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "quarantine list" in answer.err
+
+
+def test_a_volatile_store_is_said_to_be_one(command: Command, tmp_path: Path) -> None:
+    """A write into a store that ends with the command says so."""
+    assert "ends with this command" in _write(command, tmp_path, "memory:", fact()).err
+
+
+def test_forget_counts_first_then_removes(command: Command, tmp_path: Path, store: str) -> None:
+    """A dry run removes nothing; the receipt of the real one says what it does not cover."""
+    _write(command, tmp_path, store, fact(subject="person-7"), "--subject", "person-7")
+    words = [
+        "forget",
+        "--subject",
+        "person-7",
+        "--tenant",
+        "tenant-acme",
+        "--principal",
+        "dpo",
+        "--store",
+        store,
+    ]
+    dry = command(*words, "--dry-run").document
+    left = command("inspect-memory", "--store", store).document["count"]
+    receipt = command(*words)
+
+    assert (dry["dry_run"], dry["records"], left) == (True, 1, 1)
+    assert (receipt.code, receipt.document["by_class"]) == (0, {"long_term": 1})
+    assert receipt.document["not_covered"]
+    assert command("inspect-memory", "--store", store).document["count"] == 0
+
+
+def test_forget_is_refused_to_another_role(command: Command, tmp_path: Path, store: str) -> None:
+    """A role that is named takes the place of the operator's, and may not be enough."""
+    _write(command, tmp_path, store, fact(subject="person-7"), "--subject", "person-7")
+    answer = command("forget", "--subject", "person-7", *WHO, "--role", "reader", "--store", store)
+
+    assert (answer.code, answer.document["reasons"]) == (1, ["erasure_not_permitted"])
+
+
+def test_policy_decide_answers_without_a_store(command: Command, tmp_path: Path) -> None:
+    """An input that is permitted ends in 0, with the plan that the policy made."""
+    answer = command("policy", "decide", "read", "--input", file_of(tmp_path / "in.json", READ_INPUT))
+
+    assert (answer.code, answer.document["effect"], answer.document["reasons"]) == (0, "allow", [])
+    assert answer.document["plan"]["clauses"]
+    assert answer.document["policy_digest"].startswith("sha256:")
+
+
+@pytest.mark.parametrize("gate", ["read", "write"])
+def test_policy_decide_denies_with_1(command: Command, tmp_path: Path, gate: str) -> None:
+    """What the policy cannot make sense of is a deny."""
+    answer = command(
+        "policy", "decide", gate, "--input", file_of(tmp_path / "in.yaml", {"operation": "search"})
+    )
+
+    assert (answer.code, answer.document["effect"]) == (1, "deny")
+
+
+def test_policy_decide_says_why(command: Command, tmp_path: Path) -> None:
+    """Reasons and rules stand beside the engine's own answer."""
+    foreign = {**READ_INPUT, "query": {**READ_INPUT["query"], "tenant_id": "b"}}
+    document = command("policy", "decide", "read", "--input", file_of(tmp_path / "in.json", foreign)).document
+
+    assert (document["reasons"], document["rule_ids"]) == (["tenant_mismatch"], ["MEM-R-101"])
+    assert document["deny"] == [{"reason": "tenant_mismatch", "rule_id": "MEM-R-101"}]
+
+
+def test_documents_that_lie_are_placed(command: Command, tmp_path: Path) -> None:
+    """An unreadable or wrong document is told as file, line, column and sentence, and ends in 2."""
+    path = tmp_path / "query.yaml"
+    path.write_text("kind: retrieval_query\ntrace_id: 1\nkind: again\n", encoding="utf-8")
+    doubled = command("read", "--query", path, *WHO)
+    path.write_text("memory:\n  seed_records:\n    - 1\n", encoding="utf-8")
+    seeds = command("inspect-memory", "--config", path)
+
+    assert (doubled.code, doubled.out) == (2, "")
+    assert doubled.err == f"{path}:3:1: retrieval_query $: is not readable: duplicate key `kind`\n"
+    assert (seeds.code, seeds.err) == (2, f"{path}:3:7: Memory record #1 must be a mapping\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["read", "--query", "missing.yaml", *WHO], 2),
+        (["inspect-memory", "--store", "carrier:pigeon"], 2),
+        (["inspect-memory", "--store", "sqlite:"], 2),
+        (["inspect-memory", "--engine", "oracle"], 2),
+        (["inspect-memory", "--policies", "no-such-folder"], 2),
+        (["inspect-memory", "--settings", "no-such-file.yaml"], 2),
+        (["inspect-memory", "--config", "no-such-file.yaml"], 2),
+        (["trace", "inspect", "--log", "no-such-file.jsonl"], 2),
+        (["policy", "decide", "read", "--input", "no-such-file.json"], 2),
+        (["policy"], 2),
+        (["nonsense"], 2),
+        ([], 2),
+        (["--version"], 0),
+        (["--help"], 0),
+    ],
+)
+def test_exit_codes(command: Command, words: list[str], code: int) -> None:
+    """Usage, configuration and unreadable input end in 2, in one line on stderr."""
+    answer = command(*words)
+
+    assert answer.code == code
+    if code:
+        assert answer.out == ""
+        assert answer.err.count("\n") == 1
+
+
+def test_a_refused_seed_ends_in_1(command: Command, tmp_path: Path) -> None:
+    """A seed file that the write policy refuses is named with record, reason and rule."""
+    seeds = file_of(tmp_path / "memory.yaml", {"memory": {"seed_records": [fact(source="rumour")]}})
+    answer = command("inspect-memory", "--config", seeds)
+
+    assert answer.code == 1
+    assert "#1 `mem-001` source_not_registered" in answer.err
+
+
+def test_policies_that_are_none_are_configuration(command: Command, tmp_path: Path) -> None:
+    """A folder without policies ends in 2."""
+    answer = command("inspect-memory", "--policies", tmp_path)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "bundle_missing" in answer.err
+
+
+def test_an_engine_without_a_clear_answer_ends_in_3(command: Command, tmp_path: Path) -> None:
+    """A policy that answers half is an engine failure: a refusal with its decision, and code 3."""
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_path(), policies)
+    shutil.rmtree(policies / "memory" / "read")
+    (policies / "memory" / "read.rego").write_text(
+        'package memory.read\n\ndecision := {"allow": false, "deny": []}\n', encoding="utf-8"
+    )
+    answer = command("inspect-memory", "--policies", policies)
+
+    assert answer.code == 3
+    assert answer.document["reasons"] == ["engine_wrong_type"]
+    assert "refused because the policy engine failed: engine_wrong_type" in answer.err
+    assert "\x1b" not in answer.err
+
+
+def test_an_internal_error_ends_in_3_without_a_traceback(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody foresaw is one line; --debug shows where it happened."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the floor gave way")
+
+    monkeypatch.setattr("agent_runtime_ref.runtime.GovernedMemory.open", broken)
+    plain, debugged = command("inspect-memory"), command("--debug", "inspect-memory")
+
+    assert (plain.code, debugged.code) == (3, 3)
+    assert "internal error: RuntimeError: the floor gave way" in plain.err
+    assert "Traceback" in debugged.err
+
+
+def test_an_interrupt_ends_in_130(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Control-C is an answer of the user's and no error."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agent_runtime_ref.runtime.GovernedMemory.open", interrupted)
+
+    answer = command("inspect-memory")
+    assert (answer.code, answer.err) == (130, "")
+
+
+def test_an_option_wins_over_the_environment_and_that_over_the_file(
+    command: Command, tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Option, then environment, then runtime.yaml, then the default."""
+    _write(command, tmp_path, store, fact())
+    settings = file_of(tmp_path / "runtime.yaml", {"store": "memory:"})
+    assert command("--settings", settings, "inspect-memory").document["source"] == "memory:"
+    assert command("inspect-memory", "--settings", settings).document["source"] == "memory:"
+    monkeypatch.setenv("AGENT_RUNTIME_STORE", store)
+    assert command("--settings", settings, "inspect-memory").document["source"] == store
+    assert command("inspect-memory", "--store", "seeds:").document["source"] == "seeds:"
+
+
+def test_errors_cannot_act_on_a_terminal(command: Command) -> None:
+    """What the user typed, and what a file is called, is quoted without control characters."""
+    for words in (["\x1b[2Jx"], ["read", "--query", "\x1b]0;x\x07", *WHO], ["inspect-memory", "\x9bm"]):
+        answer = command(*words)
+        assert answer.code == 2
+        assert not set(answer.err) & set("\x1b\x07\x9b")
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    """`| head` ends the command quietly."""
+    words = [sys.executable, "-m", "agent_runtime_ref", "inspect-memory", "--format", "jsonl"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+
+    assert (process.wait(timeout=60), said) == (141, b"")
+
+
+def test_a_full_disk_is_said() -> None:
+    """Output that cannot be written is an error and not a success."""
+    full = Path("/dev/full")
+    if not full.exists():
+        return
+    with full.open("w") as target:
+        words = [sys.executable, "-m", "agent_runtime_ref", "inspect-memory"]
+        done = subprocess.run(
+            words, stdout=target, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 3
+    assert "No space left" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_works_as_a_process_in_a_plain_locale() -> None:
+    """Where the terminal knows only ASCII, JSON still holds every character, as escapes."""
+    answer = as_process("inspect-memory", "--tenant", "tenant-acme", PYTHONIOENCODING="ascii")
+
+    assert answer.code == 0
+    assert answer.document["count"] == 3
