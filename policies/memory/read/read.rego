@@ -18,8 +18,8 @@ decision := {
 	"allow": allow,
 	"deny": deny,
 	"plan": plan,
-	"admitted": admitted,
-	"excluded": kept_out,
+	"admitted": judged.admitted,
+	"excluded": judged.excluded,
 	"obligations": [],
 	"policy": {"package": "memory.read", "version": version},
 }
@@ -34,11 +34,8 @@ default allow := false
 allow if {
 	purpose
 	deny == set()
-	settings_complete
-}
 
-# A rule whose setting is missing could not fire; so nothing is permitted without all of them.
-settings_complete if {
+	# A rule whose setting is missing could not fire; so nothing is permitted without all of them.
 	all := settings
 	all.trust_floors
 	all.trust_ranks
@@ -55,23 +52,18 @@ default complete := false
 
 complete if incomplete == set()
 
-default admitted := []
+default judged := {"admitted": [], "excluded": []}
+
+judged := {"admitted": admitted, "excluded": excluded} if {
+	input.candidates != []
+	allow
+}
 
 admitted := [index |
-	judged := excluded_indexes
+	out := excluded_indexes
 	some index, _ in input.candidates
-	not judged[index]
-] if {
-	input.candidates != []
-	allow
-}
-
-default kept_out := []
-
-kept_out := excluded if {
-	input.candidates != []
-	allow
-}
+	not out[index]
+]
 
 excluded_indexes[exclusion.index] := true if some exclusion in excluded
 
@@ -120,7 +112,7 @@ tenant_left_open if {
 
 # METADATA
 # title: Somebody asks
-# description: A query names the principal on whose behalf memory is read; the caller's own context names it too.
+# description: The trusted context of a query names the principal on whose behalf memory is read.
 # custom:
 #   rule_id: MEM-R-102
 #   severity: high
@@ -130,10 +122,6 @@ tenant_left_open if {
 #   settings: []
 deny contains {"rule_id": "MEM-R-102", "reason": "principal_missing"} if {
 	not input.caller.principal_id > ""
-}
-
-deny contains {"rule_id": "MEM-R-102", "reason": "principal_missing"} if {
-	not input.query.principal_id > ""
 }
 
 # METADATA
@@ -166,7 +154,9 @@ deny contains {"rule_id": "MEM-R-104", "reason": "purpose_unknown"} if {
 
 # METADATA
 # title: A query is bounded
-# description: A query asks for at least one record and at most as many as the settings allow.
+# description: >-
+#   A query asks for at least one record and at most as many as the settings allow; an inspection may ask for
+#   more than a query.
 # custom:
 #   rule_id: MEM-R-105
 #   severity: medium
@@ -180,6 +170,13 @@ limit_within_bounds if {
 	limits := settings.limits
 	input.query.limit >= limits.query_min
 	input.query.limit <= limits.query_max
+}
+
+limit_within_bounds if {
+	input.operation == "inspect"
+	limits := settings.limits
+	input.query.limit >= limits.query_min
+	input.query.limit <= limits.inspection_max
 }
 
 # METADATA
@@ -231,8 +228,8 @@ deny contains {"rule_id": "MEM-R-107", "reason": "subject_mismatch"} if {
 # METADATA
 # title: Looking at everything is for operators
 # description: >-
-#   The operation `inspect`, and a query over all tenants, need the role of an operator and the purpose
-#   of inspection.
+#   The operation `inspect`, which alone may look over all tenants, needs the role of an operator and the
+#   purpose of inspection.
 # custom:
 #   rule_id: MEM-R-108
 #   severity: critical
@@ -242,11 +239,6 @@ deny contains {"rule_id": "MEM-R-107", "reason": "subject_mismatch"} if {
 #   settings: [operator_roles, inspection_purpose]
 deny contains {"rule_id": "MEM-R-108", "reason": "inspection_not_permitted"} if {
 	input.operation == "inspect"
-	not inspecting
-}
-
-deny contains {"rule_id": "MEM-R-108", "reason": "inspection_not_permitted"} if {
-	input.query.tenant_id == null
 	not inspecting
 }
 

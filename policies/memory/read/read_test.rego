@@ -110,12 +110,16 @@ denied := {
 	},
 	"a query without a principal": {
 		"patch": [gone("/query/principal_id")],
-		"rules": {"MEM-R-102": "principal_missing", "MEM-R-103": "principal_mismatch"},
+		"rules": {"MEM-R-103": "principal_mismatch"},
 	},
 	"an unknown purpose": {"patch": [set_("/query/purpose", "marketing")], "rules": {"MEM-R-104": "purpose_unknown"}},
 	"no purpose": {"patch": [gone("/query/purpose")], "rules": {"MEM-R-104": "purpose_unknown"}},
 	"a limit of zero": {"patch": [set_("/query/limit", 0)], "rules": {"MEM-R-105": "limit_out_of_bounds"}},
 	"a limit above the bound": {"patch": [set_("/query/limit", 101)], "rules": {"MEM-R-105": "limit_out_of_bounds"}},
+	"an inspection above its bound": {
+		"patch": array.concat(inspection, [set_("/query/limit", 1001)]),
+		"rules": {"MEM-R-105": "limit_out_of_bounds"},
+	},
 	"a limit that is a text": {"patch": [set_("/query/limit", "5")], "rules": {"MEM-R-105": "limit_out_of_bounds"}},
 	"no limit": {"patch": [gone("/query/limit")], "rules": {"MEM-R-105": "limit_out_of_bounds"}},
 	"personalization reads no notes": {
@@ -154,7 +158,7 @@ denied := {
 	},
 	"all tenants without the role": {
 		"patch": [set_("/query/tenant_id", null)],
-		"rules": {"MEM-R-101": "tenant_mismatch", "MEM-R-108": "inspection_not_permitted"},
+		"rules": {"MEM-R-101": "tenant_mismatch"},
 	},
 	"an unknown operation": {"patch": [set_("/operation", "export")], "rules": {"MEM-R-109": "operation_unknown"}},
 	"no operation": {"patch": [gone("/operation")], "rules": {"MEM-R-109": "operation_unknown"}},
@@ -256,6 +260,10 @@ permitted := {
 	"a trust floor of the query": {"patch": [set_("/query/trust_min_rank", 3)], "clauses": (walls | usual)},
 	"an age of the query": {"patch": [set_("/query/max_age_days", 365)], "clauses": (walls | usual)},
 	"an inspection of everything": {"patch": inspection, "clauses": set()},
+	"the greatest inspection": {
+		"patch": array.concat(inspection, [set_("/query/limit", 1000)]),
+		"clauses": set(),
+	},
 	"an inspection of one tenant": {
 		"patch": array.concat(inspection, [set_("/query/tenant_id", "tenant-a")]),
 		"clauses": {"MEM-R-001"},
@@ -376,6 +384,10 @@ excluded := {
 	"another tenant's": {"record": [set_("/tenant_id", "tenant-b")], "rules": {"MEM-R-001": "tenant_wall"}},
 	"another subject's": {"record": [set_("/subject", "user-2")], "rules": {"MEM-R-002": "subject_wall"}},
 	"subject missing": {"record": [gone("/subject")], "rules": {"MEM-R-002": "subject_wall"}},
+	"another subject than the operator names": {
+		"query": array.concat(operator, [set_("/query/subject", "user-2")]),
+		"rules": {"MEM-R-002": "subject_wall"},
+	},
 	"kind not asked for": {
 		"query": [set_("/query/kinds", ["preference"])],
 		"rules": {"MEM-R-011": "kind_not_selected"},

@@ -53,23 +53,42 @@ clauses contains {
 	"reason": "subject_wall",
 	"any_of": [
 		{"attribute": "subject", "operator": "is_null", "value": null},
-		{"attribute": "subject", "operator": "eq", "value": visible_subject},
+		{"attribute": "subject", "operator": "eq", "value": input.caller.subject},
 	],
 	"classes": null,
 	"passed": "subject_match",
+} if {
+	not inspecting
+}
+
+clauses contains {
+	"role": "wall",
+	"rule_id": "MEM-R-002",
+	"reason": "subject_wall",
+	"any_of": [
+		{"attribute": "subject", "operator": "is_null", "value": null},
+		{"attribute": "subject", "operator": "eq", "value": input.query.subject},
+	],
+	"classes": null,
+	"passed": "subject_match",
+} if {
+	input.query.subject != null
+	inspecting
 }
 
 excluded contains {"index": index, "rule_id": "MEM-R-002", "reason": "subject_wall"} if {
-	subjects := [null, visible_subject]
+	not inspecting
+	subjects := [null, input.caller.subject]
 	some index, candidate in input.candidates
 	not candidate.subject in subjects
 }
 
-visible_subject := input.caller.subject if not inspecting
-
-visible_subject := input.query.subject if {
+excluded contains {"index": index, "rule_id": "MEM-R-002", "reason": "subject_wall"} if {
 	input.query.subject != null
 	inspecting
+	subjects := [null, input.query.subject]
+	some index, candidate in input.candidates
+	not candidate.subject in subjects
 }
 
 # --- selectors ---------------------------------------------------------------------------------------------
