@@ -6,14 +6,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from agent_runtime_ref.cli.reference import page as commands_page
+from agent_runtime_ref.linting.reference import lint_rules_page
 from docs.generate.from_code import errors_page, events_page
 from docs.generate.from_policies import rules_page, settings_page
 from docs.generate.from_schemas import schemas_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
+    "commands.md": commands_page,
     "errors.md": errors_page,
     "events.md": events_page,
+    "lint-rules.md": lint_rules_page,
     "rules.md": rules_page,
     "schemas.md": schemas_page,
     "settings.md": settings_page,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from agent_runtime_ref import errors
+from agent_runtime_ref.cli import exit_codes
 from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, EventType
 from docs.generate.markdown import MARK, Part, names, page, sentences, table
 
@@ -44,6 +45,7 @@ def errors_page() -> str:
     for one in error_classes():
         bases = [base.__name__ for base in one.__bases__ if base is not Exception]
         rows = [f"- code: `{one.code}`", f"- message: `` {one.message} ``"]
+        rows += [f"- exit code of the command: {_exit_code(one)}"]
         rows += [f"- is also: {names(bases)}"] if bases else []
         parts += [f"## {one.__name__}", sentences(one.__doc__ or ""), rows]
     return page(
@@ -52,6 +54,14 @@ def errors_page() -> str:
         "`EngineFailureError.reason` and `BundleError.reason` are one of these.",
         table(("reason", "what happened"), ((f"`{name}`", text) for name, text in _ENGINE_REASONS.items())),
     )
+
+
+def _exit_code(one: type[errors.GovernanceError]) -> str:
+    if issubclass(one, errors.BundleError):
+        usage = (reason for reason in _ENGINE_REASONS if reason in exit_codes._BUNDLE_USAGE)
+        return f"{exit_codes.USAGE} for {names(usage)}, else {exit_codes.INTERNAL}"
+    fitting = (code for kind, code in exit_codes._CODES if issubclass(one, kind))
+    return str(next(fitting, exit_codes.INTERNAL))
 
 
 def events_page() -> str:

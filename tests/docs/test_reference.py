@@ -45,4 +45,6 @@ def test_each_rule_says_what_it_does() -> None:
     modules = dict(bundle.modules)
     effects = {rule.rule_id: effect_of(rule, modules[rule.file]) for rule in bundle.rules}
 
-    assert [one for one, (effect, reason) in effects.items() if reason is None and effect != "obligation"] == []
+    assert [
+        one for one, (effect, reason) in effects.items() if reason is None and effect != "obligation"
+    ] == []
