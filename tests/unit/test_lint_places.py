@@ -1,0 +1,213 @@
+"""Where lint looks, what it passes over, and the places and order of what it finds."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.linting import lint_paths
+from agent_runtime_ref.linting.findings import finding
+from tests.unit.lint_files import (
+    RECORD,
+    REGO,
+    REGO_TEST,
+    SEED,
+    SETTINGS,
+    bundle,
+    example,
+    lint_files,
+    schema,
+    seeds,
+)
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in the folder of the files, so that paths are short."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_all_errors_of_all_files_come_in_one_run(tmp_path: Path) -> None:
+    """Several errors in several files, in the order of path, line, column and rule."""
+    files = (
+        seeds("{tenant_id: no, confidence: 5}", "7")
+        | {"b.yaml": RECORD.replace("English", "5")}
+        | bundle(rego=REGO.replace("tenant_id != ", "tenant_id % 1.5 != "), settings=json.dumps({}))
+    )
+    found = lint_files(tmp_path, files).findings
+
+    assert list(found) == sorted(found, key=lambda one: (one.path, one.line, one.column, one.rule_id))
+    assert {"LINT-C-001", "LINT-D-001", "LINT-P-101", "LINT-P-003"} == {one.rule_id for one in found}
+    assert ("memory.yaml", 3, 19) in [(one.path, one.line, one.column) for one in found]
+    assert ("b.yaml", 5, 8, "Memory record field must be a string: value") in [
+        (one.path, one.line, one.column, one.message) for one in found
+    ]
+
+
+def test_a_setting_is_found_at_its_line(tmp_path: Path) -> None:
+    """Errors and references of settings have the line of the setting."""
+    text = json.dumps(SETTINGS | {"inspection_purpose": "curiosity"}, indent=1)
+    line = text[: text.index("curiosity")].count("\n") + 1
+
+    (one,) = lint_files(tmp_path, bundle(settings=text)).findings
+
+    assert (one.rule_id, one.path, one.line) == ("LINT-P-102", "policies/memory/settings/data.json", line)
+
+
+def test_a_control_is_found_at_its_rule(tmp_path: Path) -> None:
+    """A control that lists a rule too many is found where it lists it."""
+    controls = str(bundle()["policies/compliance/controls.yaml"]).replace("[MEM", "[MEM-R-999, MEM")
+
+    (one,) = lint_files(tmp_path, bundle(controls=controls)).findings
+
+    assert (one.rule_id, one.line, one.column) == ("LINT-P-008", 6, 13)
+
+
+def test_a_broken_file_of_a_bundle_does_not_hide_the_others(tmp_path: Path) -> None:
+    """A module that is no text and another that is not portable are both found, each in its place."""
+    files = bundle(test=b"package memory.read_test\n\xff", rego=REGO + "\nnow := time.now_ns()\n")
+    found = lint_files(tmp_path, files).findings
+
+    assert [(one.rule_id, one.path.rpartition("/")[2], one.line) for one in found] == [
+        ("LINT-P-003", "read.rego", 22),
+        ("LINT-F-001", "read_test.rego", 2),
+    ]
+
+
+def test_a_value_of_the_wrong_type_is_told_once(tmp_path: Path) -> None:
+    """What follows from a wrong type (no pattern, no bound) is not told beside it."""
+    found = lint_files(tmp_path, {"a.yaml": RECORD.replace("tenant-acme", "5")}).findings
+
+    assert [one.message for one in found] == ["Memory record field must be a string: tenant_id"]
+
+
+def test_what_is_somebody_elses_is_passed_over(tmp_path: Path) -> None:
+    """In a folder, other YAML, other policies, hidden folders and environments are none of our business."""
+    broken = "a: [1\n"
+    files = {
+        "memory.yaml": seeds(SEED)["memory.yaml"],
+        "values.yaml": "kind: Deployment\n---\nkind: Service\n",
+        "k8s/deny.rego": "package kubernetes\ndeny := true\n",
+        ".hidden/memory.yaml": broken,
+        "node_modules/memory.yaml": broken,
+        "env/pyvenv.cfg": "",
+        "env/memory.yaml": broken,
+    }
+    report = lint_files(tmp_path, files)
+
+    assert (report.findings, report.files) == ((), ("memory.yaml",))
+
+
+def test_an_unreadable_file_of_ours_is_found(tmp_path: Path) -> None:
+    """A folder of configs is ours: a file in it that is no YAML is found with its place."""
+    found = lint_files(tmp_path, {"configs/collector.yaml": "a: 1\na: 2\n"}).findings
+
+    assert [(one.rule_id, one.path, one.line, one.column) for one in found] == [
+        ("LINT-F-001", "configs/collector.yaml", 2, 1)
+    ]
+
+
+def test_a_file_of_a_bundle_brings_its_bundle(tmp_path: Path) -> None:
+    """Named alone, with or without a manifest, a module is checked with tests, controls and settings."""
+    files = bundle(test=REGO_TEST.replace("MEM-R-101", "MEM-R-1"))
+    lint_files(tmp_path, files)
+    module = tmp_path / "policies/memory/read/read.rego"
+
+    with_manifest = lint_paths([module]).findings
+    (tmp_path / "policies/.manifest").unlink()
+
+    assert [one.rule_id for one in with_manifest] == ["LINT-P-009"]
+    assert lint_paths([module]).findings == with_manifest
+    assert lint_paths([tmp_path]).findings == with_manifest
+    assert lint_paths([tmp_path / "policies/memory"]).findings == with_manifest
+
+
+def test_an_archive_is_linted_by_its_modules(tmp_path: Path) -> None:
+    """A bundle as an archive is loaded and its modules looked at."""
+    lint_files(tmp_path, bundle(rego=REGO + "\nnow := time.now_ns()\n"))
+    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "policies", arcname=".")
+    (tmp_path / "odd.tar.gz").write_bytes(b"no archive")
+
+    found = lint_paths(["b.tar.gz", "odd.tar.gz"]).findings
+
+    assert [(one.path, one.rule_id) for one in found] == [
+        ("b.tar.gz/memory/read/read.rego", "LINT-P-003"),
+        ("odd.tar.gz", "LINT-P-000"),
+    ]
+
+
+def test_a_schema_brings_its_examples(tmp_path: Path) -> None:
+    """A schema that is named alone is tried on its examples; an example alone is held to its direction."""
+    lint_files(tmp_path, example("valid", "a.yaml", "text: 5\n"))
+    schema_path = tmp_path / "schemas/note.schema.json"
+
+    found = [one.rule_id for one in lint_paths([schema_path]).findings]
+
+    assert found == ["LINT-X-001", "LINT-X-005"]
+    assert [
+        one.rule_id for one in lint_paths([tmp_path / "schemas/examples/note/valid/a.yaml"]).findings
+    ] == ["LINT-X-001"]
+
+
+def test_a_path_twice_is_checked_once(tmp_path: Path) -> None:
+    """Overlapping paths add nothing."""
+    once = lint_files(tmp_path, seeds("{tenant_id: t}"))
+
+    assert lint_paths([tmp_path, "memory.yaml", tmp_path / "memory.yaml"]) == once
+
+
+def test_a_settings_file_is_held_to_its_schema_whatever_its_name(tmp_path: Path) -> None:
+    """What is said to be a runtime.yaml is one."""
+    lint_files(tmp_path, schema() | {"odd.yaml": "engine: abacus\n"})
+
+    found = lint_paths(["schemas"], settings="odd.yaml").findings
+
+    assert [(one.path, one.rule_id) for one in found] == [("odd.yaml", "LINT-C-011")]
+
+
+def test_a_schema_may_be_true_or_false(tmp_path: Path) -> None:
+    """`true` and `false` are schemas, too, and have no sentences."""
+    found = lint_files(tmp_path, schema(properties={"text": True, "other": False})).findings
+
+    assert [one.rule_id for one in found if one.rule_id != "LINT-S-008"] == []
+
+
+@pytest.mark.parametrize("name", ["gone", "empty", "notes.txt"])
+def test_a_path_with_nothing_to_lint_is_a_mistake_of_usage(tmp_path: Path, name: str) -> None:
+    """A path is never ignored, not even beside one in which there is something."""
+    lint_files(tmp_path, seeds(SEED))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("kind: memory_record\n")
+
+    with pytest.raises(UsageError, match=f"`{name}`"):
+        lint_paths(["memory.yaml", name])
+
+
+def test_a_folder_that_cannot_be_listed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed folder does not make for a clean run."""
+    import os
+
+    lint_files(tmp_path, seeds(SEED) | {"closed/a.yaml": RECORD})
+    listed = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+    assert [(one.path, one.rule_id) for one in lint_paths([tmp_path]).findings] == [("closed", "LINT-F-001")]
+
+
+def test_findings_are_one_line_that_no_terminal_acts_on() -> None:
+    """Line breaks, escapes and direction marks in the user's values become escapes; letters stay."""
+    one = finding("LINT-F-001", Path("a\n\x1b[31m.yaml"), "中文 café\r\n\u202e\x00 \ud800 \U000e0041")
+
+    assert one.path == "a\\n\\x1b[31m.yaml"
+    assert one.message == "中文 café\\r\\n\\u202e\\x00 \\ud800 \\U000e0041"
