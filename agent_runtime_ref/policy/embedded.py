@@ -29,7 +29,7 @@ _UNDEFINED = "<undefined>"
 
 
 # INVARIANT: an interpreter is dropped by the thread that made it, as regorus demands. So each thread keeps
-# its own in a table that outlives every engine, and sweeps out those of closed engines when it makes the next.
+# its own in a table that outlives every engine, and drops those of closed engines when it makes a new one.
 _THREAD = threading.local()
 _NUMBERS = itertools.count(1)
 _OPEN: set[int] = set()
