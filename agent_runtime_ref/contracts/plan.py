@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["Atom", "Clause", "Plan"]
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """One comparison of an attribute of the candidate document with a value."""
 
     attribute: str
@@ -18,8 +17,7 @@ class Atom:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """One rule of the plan; a record passes it if any atom holds, or if it is of none of `classes`."""
 
     role: str  # wall, selector or filter
@@ -69,6 +67,6 @@ def _frozen(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _order(clause: Clause) -> tuple[str, str, str]:
-    """Return the key of the order: rule id first; the rest only makes it total."""
-    return clause.rule_id, clause.reason, repr(clause.any_of)
+def _order(clause: Clause) -> tuple[str, str]:
+    """Return the key of the order; clauses of one rule keep the order in which the engine sorted them."""
+    return clause.rule_id, clause.reason

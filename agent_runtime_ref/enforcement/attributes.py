@@ -113,21 +113,28 @@ class Attributes:
     def candidate(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the policy's view of a stored record from the attributes the store supplied."""
         shown = dict(attributes)
+        known, safe = self.words.known, self.words.safe
         for name in _WORDS_OF_A_RECORD:
             value = shown[name]
             if value is not None:
-                shown[name] = self.words.safe(value)
+                shown[name] = known(value) or safe(value)
         return shown
 
-    def row(self, attributes: Mapping[str, Any]) -> list[Any]:
-        """Return a record's metadata for a log line; whom it is about stands as a pseudonym."""
-        shown = self.candidate(attributes)
+    def row(self, attributes: Mapping[str, Any], shown: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return a record's metadata for a log line; whom it is about stands as a pseudonym.
+
+        `shown` is the policy's view, where it has been made already.
+        """
+        if shown is None:
+            shown = self.candidate(attributes)
         subject = attributes["subject"]
         if subject is not None:
-            tenant_id = attributes["tenant_id"]
-            shown["subject"] = self.pseudonyms.of(tenant_id, subject, subject)
-            if attributes["key"] is not None:
-                shown["key"] = self.pseudonyms.of(tenant_id, subject, attributes["key"])
+            tenant_id, key = attributes["tenant_id"], attributes["key"]
+            pseudonym = self.pseudonyms.of
+            masks = {"subject": pseudonym(tenant_id, subject, subject)}
+            if key is not None:
+                masks["key"] = pseudonym(tenant_id, subject, key)
+            shown = {**shown, **masks}
         return [shown[column] for column in CONSIDERED_COLUMNS]
 
     def masked(self, document: Mapping[str, Any], tenant_id: str, subjects: Sequence[str]) -> dict[str, Any]:

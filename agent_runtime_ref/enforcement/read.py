@@ -7,7 +7,7 @@ check, cut, document, log line. Policy comes before ranking and before the limit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.clock import Clock
@@ -48,6 +48,8 @@ class _Question:
     limit: int
     purpose: str
     names: Sequence[str]
+    # Policy views of the records on the page, made for the second check and used again for the log line.
+    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class ReadGate:
@@ -182,14 +184,19 @@ class ReadGate:
         refused: dict[int, list[Any]] = {}
         duration = 0
         for start in range(0, len(page.matches), SCAN_BATCH):
-            rows, took = verdicts(page.matches[start : start + SCAN_BATCH])
+            batch = page.matches[start : start + SCAN_BATCH]
+            question.shown.update(
+                (match.memory_id, self._attributes.candidate(match.attributes)) for match in batch
+            )
+            rows, took = verdicts(batch)
             refused |= {start + index: fired for index, fired in rows.items()}
             duration += took
         return Answer.of(page, page.matches, refused, limit, duration)
 
     def _verdicts(self, question: _Question) -> Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]:
         def verdicts(matches: Sequence[Match]) -> tuple[dict[int, list[Any]], int]:
-            candidates = [self._attributes.candidate(match.attributes) for match in matches]
+            shown, candidate = question.shown, self._attributes.candidate
+            candidates = [shown.get(match.memory_id) or candidate(match.attributes) for match in matches]
             ruling = self._point.read({**question.document, "candidates": candidates})
             admitted = (
                 frozenset(ruling.document["admitted"]) if ruling.document["allow"] is True else frozenset()
@@ -237,7 +244,9 @@ class ReadGate:
             events.append(recorder.event(call, "context_layers_built", decision, layers, decides=False))
         row = self._attributes.row
         considered = Considered(
-            returned=[row(match.attributes) for match in answer.selected],
+            returned=[
+                row(match.attributes, question.shown.get(match.memory_id)) for match in answer.selected
+            ],
             kept_out=[[*row(match.attributes), reason] for match, reason in answer.kept_out],
             total=answer.considered,
             exclusions=answer.exclusions,

@@ -26,6 +26,8 @@ class Words:
         self._suspicious = suspicious
         self._key = key
         self._cache: dict[str, str] = {}
+        # The look-up alone, for loops over many words; None where `safe` has to decide.
+        self.known = self._cache.get
 
     def safe(self, value: str) -> str:
         """Return `value`, or `hmac:` and 32 hex digits where it must not be shown."""
