@@ -14,7 +14,7 @@ LOCK_HEADER := \# Written by `make lock` from pyproject.toml, for Python 3.11 to
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint lint-rego test-wheel bench bench-large bench-peers eval-detectors lock clean
+.PHONY: help setup demo test docs lint lint-rego test-wheel bench bench-large bench-peers eval-detectors lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,9 @@ demo: $(STAMP)  ## set up, then run the guided example
 
 test: $(STAMP)  ## set up, then run the tests; ARGS="-k forget" goes to pytest
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+docs: $(STAMP)  ## write the reference pages anew
+	@$(BIN)/python -m docs.generate
 
 lint: $(STAMP)  ## style, types, layers, documents, and Rego where an opa binary is found
 	@$(BIN)/ruff check --quiet

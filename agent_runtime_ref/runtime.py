@@ -28,7 +28,7 @@ from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import Verdicts
 from agent_runtime_ref.enforcement.write import Outcome, WriteGate
-from agent_runtime_ref.errors import StoreAddressError
+from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.policy.engine import PolicyEngine
@@ -271,11 +271,11 @@ def open_engine(name: str, bundle: Bundle) -> PolicyEngine:
 
     Raises:
         BundleError: the policies cannot be used.
-        StoreAddressError: there is no such engine.
+        UsageError: there is no such engine.
     """
     if name == "embedded":
         return EmbeddedEngine(bundle)
-    raise StoreAddressError(name, "the only engine of this version is `embedded`")
+    raise UsageError(f"no engine called `{name}`; the only one of this version is `embedded`")
 
 
 __all__ = ["AsyncGovernedMemory", "GovernedMemory", "Inspection", "open_engine"]

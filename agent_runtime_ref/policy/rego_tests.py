@@ -88,7 +88,7 @@ def declared_tests(modules: Sequence[tuple[str, str]]) -> Iterator[Declared]:
     """Yield every test that the modules declare, once a name."""
     for path, text in modules:
         found = list(_TEST.finditer(text))
-        ends = [match.start() for match in found[1:]] + [len(text)]
+        ends = [match.start() for match in found[1:]] + [len(text)] * bool(found)
         seen: set[str] = set()
         for match, end in zip(found, ends, strict=True):
             if match[1] not in seen:

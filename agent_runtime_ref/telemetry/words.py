@@ -51,7 +51,7 @@ class Words:
         return [self.safe(value) for value in values]
 
     def digest(self, value: str) -> str:
-        """Return a keyed digest of `value`; without the store's key nobody can test a guess."""
+        """Return a keyed digest of `value`: who sees it and has no store file cannot test a guess."""
         return (
             "hmac:"
             + hmac.digest(self._key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:32]

@@ -163,6 +163,18 @@ def test_the_same_memory_twice_is_one_record(memory: GovernedMemory) -> None:
     assert len(memory.read(query(), caller=caller()).hits) == 1
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_one_bad_candidate_changes_nothing_for_the_others(memory: GovernedMemory, first: bool) -> None:
+    """Beside a candidate of an unregistered source the others get the trust and retention they would get alone."""
+    bad, good = candidate("bad", source="nobody"), candidate("good")
+
+    outcomes = memory.write_many([bad, good] if first else [good, bad], caller=caller())
+
+    kept = next(one for one in outcomes if isinstance(one, WriteReceipt))
+    assert (kept.record.trust_level, kept.record.retention) == ("medium", "long_term")
+    assert sum(isinstance(one, PolicyDeniedError) for one in outcomes) == 1
+
+
 def test_write_many_answers_in_order(memory: GovernedMemory) -> None:
     """Each candidate of a batch gets its own receipt or refusal; one bad one does not spoil the rest."""
     batch: list[MemoryCandidate] = [note("one"), candidate(source="recall"), note("two"), note("one")]
