@@ -98,12 +98,12 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 def _dispatched(argv: Sequence[str]) -> int:
     command = _chosen(argv)
     parser = parser_for(command)
-    if command is None and "--version" in argv:
+    args = parser.parse_args(list(argv))
+    if args.version:
         from agent_runtime_ref import __version__
 
         print(PROGRAM, __version__)
         return 0
-    args = parser.parse_args(list(argv))
     if args.command is None:
         parser.error(f"which command? One of {', '.join(COMMANDS)}")
     code: int = _module(COMMANDS[args.command][0]).run(args)
