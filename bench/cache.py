@@ -1,4 +1,4 @@
-"""Where large stores are kept between runs: in the user's cache, outside the checkout."""
+"""Folders: where large stores are kept between runs, in the user's cache, outside the checkout."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from agent_runtime_ref.recall.analysis import ANALYSER_VERSION
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.sqlite.schema import MIGRATIONS
 from bench import data
+
+CHECKOUT = Path(__file__).parents[1]  # where a process that runs a module of this package must stand
 
 
 def cache_folder() -> Path:

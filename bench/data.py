@@ -31,7 +31,7 @@ TEXT_WORDS = 20
 CHINESE_PERCENT = 25
 
 SLICE_MAX = 1_000
-_SLICES_MIN = 24  # the records of a tenant are spread over at least so many instants
+_SLICES_MIN = 12  # the records of a tenant are spread over at least so many instants
 _KEYED_PERCENT = 30
 
 _ONSETS = "b c d f g h j k l m n p r s t v w z br cl dr fl gr pl st tr".split()

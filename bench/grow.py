@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.build import Bench, Scale
 from bench.data import Question, questions
 from bench.governed import Reader, opened
-from bench.ratios import interleaved, ratio
+from bench.ratios import interleaved
 from bench.report import Line, Measured, Times
 
 BOUND = 1.3
@@ -24,7 +24,7 @@ def measure(bench: Bench, after: Path, scale: Scale) -> Measured:
             name: reader.read for name, reader in readers.items()
         }
         timings = interleaved(contenders, asked, seed="grow", warm_up=_WARM_UP, seconds_max=scale.seconds_max)
-    against = ratio(timings["after"], timings["before"])
+    against = timings.ratio("after", "before")
     name = f"read, {scale.added:,} records of other tenants added: p50, after / before"
-    times = [Times(f"read, other tenants' records: {name}", found) for name, found in timings.items()]
+    times = [Times(f"read, other tenants' records: {name}", found) for name, found in timings.wall.items()]
     return Measured([Line(name, against.p50, BOUND, note=against.note)], times)

@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 
+from bench.cache import CHECKOUT
 from bench.data import SEED, Corpus, Slice, candidate, questions
 from bench.governed import Reader, opened, writer_of
-from bench.ratios import ratio
+from bench.ratios import empty
 from bench.report import Line, Measured, Times
 
 P50_BOUND = 1.5
@@ -28,7 +29,7 @@ _WARM_UP = 50
 def measure(path: Path, corpus: Corpus, *, reads: int) -> Measured:
     """Read in blocks, each once quiet and once beside the writer, in random order."""
     asked = questions(corpus, reads + _WARM_UP, salt="interfere")
-    times: dict[str, list[int]] = {"quiet": [], "beside a writer": []}
+    timings = empty(("quiet", "beside a writer"))
     rng = random.Random(f"{SEED} interfere")
     size = -(-reads // _BLOCKS)
     with opened(path) as memory, _writer(path) as writer:
@@ -36,26 +37,29 @@ def measure(path: Path, corpus: Corpus, *, reads: int) -> Measured:
         for question in asked[:_WARM_UP]:
             reader.read(question)
         for start in range(_WARM_UP, len(asked), size):
-            for name in rng.sample(list(times), 2):
+            for name in rng.sample(list(timings.wall), 2):
                 _tell(writer, "go" if name != "quiet" else "stop")
                 for question in asked[start : start + size]:
-                    begun = perf_counter_ns()
+                    begun, cpu = perf_counter_ns(), thread_time_ns()
                     reader.read(question)
-                    times[name].append(perf_counter_ns() - begun)
+                    timings.wall[name].append(perf_counter_ns() - begun)
+                    timings.cpu[name].append(thread_time_ns() - cpu)
         written = _written(writer)
-    against = ratio(times["beside a writer"], times["quiet"])
-    note = f"median of rounds {against.rounds:.2f}×; the writer kept {written:,} records"
+    against = timings.ratio("beside a writer", "quiet")
+    note = f"{against.note}; the writer kept {written:,} records"
     lines = [
         Line("read beside a writing process: p50, beside / quiet", against.p50, P50_BOUND, note=note),
         Line("read beside a writing process: p95, beside / quiet", against.p95, P95_BOUND),
     ]
-    return Measured(lines, [Times(f"read, {name}", found) for name, found in times.items()])
+    return Measured(lines, [Times(f"read, {name}", found) for name, found in timings.wall.items()])
 
 
 @contextmanager
 def _writer(path: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "bench.interfere", str(path)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT
+    )
     try:
         yield process
     finally:

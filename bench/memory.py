@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from agent_runtime_ref import MemoryCandidate
+from bench.cache import CHECKOUT
 from bench.data import Corpus, Question, candidate, questions
 from bench.governed import Reader, opened, writer_of
 from bench.report import Line, Measured
@@ -28,7 +29,9 @@ def measure(path: Path, corpus: Corpus) -> Measured:
         "writes": [_plain(candidate(part, 1)) for part in new_records(corpus, WRITES)],
     }
     command = [sys.executable, "-m", "bench.memory", str(path)]
-    done = subprocess.run(command, input=json.dumps(work), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, input=json.dumps(work), stdout=subprocess.PIPE, text=True, check=True, cwd=CHECKOUT
+    )
     peak = float(done.stdout)
     name = f"peak resident memory: {READS:,} reads and {WRITES} writes over {corpus.records:,} records"
     return Measured([Line(name, peak, BOUND_MB, unit="MB")])

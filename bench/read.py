@@ -13,7 +13,7 @@ from agent_runtime_ref.resources import policies_path
 from bench.build import Bench, Scale
 from bench.data import Question, questions
 from bench.governed import Reader, listening, opened
-from bench.ratios import Timings, interleaved, ratio, surplus
+from bench.ratios import Timings, interleaved
 from bench.report import Line, Measured, Times
 
 DECISIONS_MAX = 5.0
@@ -45,7 +45,7 @@ def measure(bench: Bench, scale: Scale) -> Measured:
         count = scale.rounds if row == "rare" else scale.rounds // 3
         timings = _row(bench, row, count, scale.seconds_max)
         lines += _lines(row, name, timings, scale.naive_bound)
-        times += [Times(f"read, {name}: {who}", timings[who]) for who in sorted(timings)]
+        times += [Times(f"read, {name}: {who}", found) for who, found in sorted(timings.wall.items())]
     return Measured(lines, times)
 
 
@@ -124,7 +124,7 @@ def _row(bench: Bench, row: str, rounds: int, seconds_max: float) -> Timings:
 
 def _lines(row: str, name: str, timings: Timings, naive_bound: float) -> list[Line]:
     bounded = row == "rare"
-    against = ratio(timings["governed"], timings["N"])
+    against = timings.ratio("governed", "N")
     lines = [
         Line(
             f"read, {name}: p50, governed / N",
@@ -133,8 +133,8 @@ def _lines(row: str, name: str, timings: Timings, naive_bound: float) -> list[Li
             note=against.note,
         )
     ]
-    if "L" in timings:
-        units = surplus(timings["governed"], timings["L"], timings["decision"])
+    if "L" in timings.wall:
+        units = timings.surplus("governed", "L", "decision")
         lines.append(
             Line(
                 f"read, {name}: (governed - L) / bare decision",

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.ratios import interleaved, ratio
+from bench.ratios import interleaved
 from bench.report import Line, Measured, Times
 
 HELP_BOUND = 8.0
 INSPECT_BOUND = 20.0
-_COMMAND = Path(sys.executable).with_name("agent-runtime-ref")
+_NOTHING = "python -c pass"
+_SCRIPT = Path(sys.executable).with_name("agent-runtime-ref")
+# Without an installation the module is the same command.
+_COMMAND = [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "agent_runtime_ref"]
 
 
 def measure(*, rounds: int) -> Measured:
@@ -22,23 +25,22 @@ def measure(*, rounds: int) -> Measured:
     with TemporaryDirectory() as home:
         environment = {**os.environ, "AGENT_RUNTIME_HOME": home, "NO_COLOR": "1"}
         contenders: dict[str, Callable[[int], object]] = {
-            "python -c pass": lambda _: _run([sys.executable, "-c", "pass"], environment),
-            "--help": lambda _: _run([str(_COMMAND), "--help"], environment),
-            "inspect-memory": lambda _: _run([str(_COMMAND), "inspect-memory"], environment),
+            _NOTHING: lambda _: _run([sys.executable, "-c", "pass"], environment),
+            "--help": lambda _: _run([*_COMMAND, "--help"], environment),
+            "inspect-memory": lambda _: _run([*_COMMAND, "inspect-memory"], environment),
         }
         timings = interleaved(contenders, range(rounds), seed="startup", warm_up=2)
-    nothing = timings["python -c pass"]
     lines = [
         Line(
-            "agent-runtime-ref --help / python -c pass", ratio(timings["--help"], nothing).rounds, HELP_BOUND
+            "agent-runtime-ref --help / python -c pass", timings.ratio("--help", _NOTHING).rounds, HELP_BOUND
         ),
         Line(
             "agent-runtime-ref inspect-memory of the seeds / python -c pass",
-            ratio(timings["inspect-memory"], nothing).rounds,
+            timings.ratio("inspect-memory", _NOTHING).rounds,
             INSPECT_BOUND,
         ),
     ]
-    return Measured(lines, [Times(f"start: {name}", found) for name, found in timings.items()])
+    return Measured(lines, [Times(f"start: {name}", found) for name, found in timings.wall.items()])
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

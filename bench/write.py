@@ -15,7 +15,7 @@ from bench.build import copied, tidy, told
 from bench.data import NOW_US, SEED, SLICE_MAX, Corpus, Slice, candidate, candidates
 from bench.governed import Clock, admitted, opened, writer_of
 from bench.mirror import Bare, Source, Written
-from bench.ratios import Timings, interleaved, ratio
+from bench.ratios import Timings, interleaved
 from bench.report import Line, Measured, Times
 
 WRITE_BOUND = 2.0
@@ -51,7 +51,7 @@ def measure_single(path: Path, corpus: Corpus, *, rounds: int, bare: Path, alone
     inserting.close()
     leaving_out.close()
     return Measured(
-        _single_lines(timings), [Times(f"write: {name}", found) for name, found in timings.items()]
+        _single_lines(timings), [Times(f"write: {name}", found) for name, found in timings.wall.items()]
     )
 
 
@@ -67,7 +67,7 @@ def measure_bulk(path: Path, more: Corpus, *, bare: Path) -> Measured:
         timings = interleaved(contenders, _rounds(path, plain, inserting), seed="bulk", warm_up=1)
     inserting.close()
     tidy(path)
-    times = [Times(f"bulk, batch of 1,000: {name}", found) for name, found in timings.items()]
+    times = [Times(f"bulk, batch of 1,000: {name}", found) for name, found in timings.wall.items()]
     return Measured(_bulk_lines(timings), times)
 
 
@@ -113,8 +113,8 @@ def _plain(record: MemoryCandidate) -> dict[str, Any]:
 
 
 def _single_lines(timings: Timings) -> list[Line]:
-    against = ratio(timings["governed"], timings["bare"])
-    less = ratio(timings["governed"], timings["record and lines"])
+    against = timings.ratio("governed", "bare")
+    less = timings.ratio("governed", "record and lines")
     name = "durable write: p50, governed / bare transaction of the same rows"
     return [
         Line(name, against.p50, WRITE_BOUND, note=against.note),
@@ -123,10 +123,8 @@ def _single_lines(timings: Timings) -> list[Line]:
 
 
 def _bulk_lines(timings: Timings) -> list[Line]:
-    total = sum(timings["governed"]) / sum(timings["bare"])
-    rate = SLICE_MAX * len(timings["governed"]) / sum(timings["governed"]) * 1e9
-    note = (
-        f"median of batches {ratio(timings['governed'], timings['bare']).rounds:.2f}×; {rate:,.0f} records/s"
-    )
+    total = sum(timings.wall["governed"]) / sum(timings.wall["bare"])
+    rate = SLICE_MAX * len(timings.wall["governed"]) / sum(timings.wall["governed"]) * 1e9
+    note = f"median of batches {timings.ratio('governed', 'bare').rounds:.2f}×; {rate:,.0f} records/s"
     name = "bulk load, batches of 1,000: governed / executemany of the same rows"
     return [Line(name, total, BULK_BOUND, note=note)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from bench.data import Corpus, Question, candidate, questions
 from bench.governed import Reader, opened, writer_of
 from bench.naive import Naive
 from bench.peers.environments import PEERS, PeerProcess
-from bench.ratios import Timings, ratio, timed
+from bench.ratios import Timings, Took, interleaved
 from bench.report import Line, Times, bounds_table, keep, machine, times_table
 from bench.rows import Row, class_limits
 from bench.write import new_records
@@ -35,7 +34,7 @@ records by a deterministic embedding of words and pairs of ideographs, so they r
 nothing, check no schema and keep no log of decisions.
 """
 
-Timed = Callable[[Any], int]
+Contender = Callable[[Any], object]
 
 
 def main() -> int:
@@ -74,27 +73,27 @@ def _compare(bench: Bench) -> tuple[list[Line], list[Times]]:
         with opened(bench.governed) as memory:
             reader = Reader(memory)
             asked = questions(bench.corpus, READS + _WARM_UP, salt="peers")
-            contenders: dict[str, Timed] = {
-                "governed": lambda one: timed(lambda: reader.read(one)),
-                "N": lambda one: timed(lambda: naive.read(one)),
+            contenders: dict[str, Contender] = {
+                "governed": lambda one: reader.read(one),
+                "N": lambda one: naive.read(one),
                 **{name: _reading(peer, bench) for name, peer in peers.items()},
             }
-            read = _in_turns(contenders, asked)
+            read = interleaved(contenders, asked, seed="peers", warm_up=_WARM_UP)
             parts = new_records(bench.corpus, WRITES + _WARM_UP)
             records = [candidate(part, 0) for part in parts]
             contenders = {
-                "governed": lambda one: timed(lambda: memory.write(one, caller=writer_of(one.tenant_id))),
-                "N": lambda one: timed(lambda: naive.add([_row(one)])),
+                "governed": lambda one: memory.write(one, caller=writer_of(one.tenant_id)),
+                "N": lambda one: naive.add([_row(one)]),
                 **{name: _writing(peer) for name, peer in peers.items()},
             }
-            written = _in_turns(contenders, records)
+            written = interleaved(contenders, records, seed="peers", warm_up=_WARM_UP)
     finally:
         for peer in peers.values():
             peer.close()
         naive.close()
     for what, timings in (("read", read), ("durable write", written)):
         lines += _lines(what, timings)
-        times += [Times(f"{what}: {name}", found) for name, found in timings.items()]
+        times += [Times(f"{what}: {name}", found) for name, found in timings.wall.items()]
     return lines, times
 
 
@@ -105,38 +104,24 @@ def _loaded(naive: Naive, peers: Mapping[str, PeerProcess]) -> tuple[list[Line],
     for name, peer in peers.items():
         print(f"loading {len(rows):,} records into {name}", file=sys.stderr, flush=True)
         took = [
-            peer.ask({"do": "load", "with": rows[start : start + _BATCH]})["ns"]
+            peer.took({"do": "load", "with": rows[start : start + _BATCH]}).wall
             for start in range(0, len(rows), _BATCH)
         ]
         times.append(Times(f"load of {_BATCH:,}: {name}", took))
     return [], times
 
 
-def _in_turns(contenders: Mapping[str, Timed], items: list[Any]) -> Timings:
-    """Return what each contender says it took, in rounds of random order."""
-    rng = random.Random("peers")
-    order = list(contenders)
-    timings: Timings = {name: [] for name in order}
-    for number, item in enumerate(items):
-        rng.shuffle(order)
-        for name in order:
-            elapsed = contenders[name](item)
-            if number >= _WARM_UP:
-                timings[name].append(elapsed)
-    return timings
-
-
-def _reading(peer: PeerProcess, bench: Bench) -> Timed:
-    def read(question: Question) -> int:
+def _reading(peer: PeerProcess, bench: Bench) -> Contender:
+    def read(question: Question) -> Took:
         limits = [limit._asdict() for limit in class_limits(question, bench.settings)]
         asked = {"tenant_id": question.tenant_id, "text": question.text, "limits": limits, "limit": LIMIT}
-        return int(peer.ask({"do": "read", "with": asked})["ns"])
+        return peer.took({"do": "read", "with": asked})
 
     return read
 
 
-def _writing(peer: PeerProcess) -> Timed:
-    return lambda one: int(peer.ask({"do": "write", "with": _row(one)._asdict()})["ns"])
+def _writing(peer: PeerProcess) -> Contender:
+    return lambda one: peer.took({"do": "write", "with": _row(one)._asdict()})
 
 
 def _row(one: Any) -> Row:
@@ -148,11 +133,11 @@ def _row(one: Any) -> Row:
 
 def _lines(what: str, timings: Timings) -> list[Line]:
     lines = []
-    for name, found in timings.items():
+    for name in timings.wall:
         if name in ("governed", "N"):
             continue
         for other in ("governed", "N"):
-            against = ratio(found, timings[other])
+            against = timings.ratio(name, other)
             lines.append(Line(f"{what}: p50, {name} / {other}", against.p50, note=against.note))
     return lines
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cache import cache_folder
+from bench.ratios import Took
 
 _HERE = Path(__file__).parent
 
@@ -52,8 +53,8 @@ class PeerProcess:
             env=environment,
         )
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to one request.
+    def took(self, request: dict[str, Any]) -> Took:
+        """Put one request to the peer, and return what it says it took for its own part.
 
         Raises:
             SystemExit: the peer is gone.
@@ -65,8 +66,7 @@ class PeerProcess:
         answer = self._process.stdout.readline()
         if not answer:
             raise SystemExit("a peer ended before its time; what it said stands above")
-        found: dict[str, Any] = json.loads(answer)
-        return found
+        return Took(**json.loads(answer))
 
     def close(self) -> None:
         """End the peer."""

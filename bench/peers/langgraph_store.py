@@ -37,7 +37,7 @@ class Peer:
         return 1
 
     def read(self, question: dict[str, Any]) -> int:
-        """Return how many records match, five at most."""
+        """Search; return how many were found, five at most."""
         operations = [
             SearchOp(
                 (question["tenant_id"],),

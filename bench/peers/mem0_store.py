@@ -56,7 +56,7 @@ class Peer:
         return 1
 
     def read(self, question: dict[str, Any]) -> int:
-        """Return how many records match, five at most."""
+        """Search; return how many were found, five at most."""
         limits = [
             {
                 "memory_class": limit["memory_class"],

@@ -11,7 +11,7 @@ import pytest
 from agent_runtime_ref.recall.analysis import query_terms
 from bench import data
 from bench.data import Corpus, Question, Slice
-from bench.ratios import interleaved, p50, p95, percentile, ratio, surplus
+from bench.ratios import Timings, Took, interleaved, p50, p95, percentile
 from bench.report import Line, Times, bounds_table, keep, times_table
 from bench.rows import ClassLimit, class_limits, terms
 
@@ -128,14 +128,24 @@ def test_percentiles_are_values_that_occurred() -> None:
 
 def test_ratio_compares_medians_and_rounds() -> None:
     """The ratio of medians and the median of ratios are different numbers, and both are told."""
-    found = ratio([10, 20, 90], [10, 10, 10])
+    times = {"one": [10, 20, 90], "other": [5, 20, 10]}
+    found = Timings(wall=times, cpu=times).ratio("one", "other")
 
-    assert (found.p50, found.p95, found.rounds) == (2, 9, 2)
+    assert (found.p50, found.p95, found.rounds, found.cpu) == (2, 4.5, 2, 2)
 
 
 def test_surplus_is_measured_in_units_of_the_same_round() -> None:
     """How many units longer one took than the other, round by round."""
-    assert surplus([30, 50, 70], [10, 10, 10], [10, 20, 60]) == 2
+    times = {"one": [30, 50, 70], "other": [10, 10, 10], "unit": [10, 20, 60]}
+
+    assert Timings(wall=times, cpu=times).surplus("one", "other", "unit") == 2
+
+
+def test_a_contender_elsewhere_tells_its_own_times() -> None:
+    """What another process measured of itself counts, not the way there and back."""
+    timings = interleaved({"peer": lambda item: Took(item, 2 * item)}, [1, 2, 3], seed="test")
+
+    assert timings == Timings(wall={"peer": [1, 2, 3]}, cpu={"peer": [2, 4, 6]})
 
 
 def test_every_contender_runs_once_a_round_in_changing_order() -> None:
@@ -148,7 +158,7 @@ def test_every_contender_runs_once_a_round_in_changing_order() -> None:
         warm_up=10,
     )
 
-    assert {name: len(found) for name, found in timings.items()} == {"a": 30, "b": 30}
+    assert {name: len(found) for name, found in timings.wall.items()} == {"a": 30, "b": 30}
     assert sorted(order) == [(item, name) for item in range(40) for name in ("a", "b")]
     assert {"a", "b"} == {name for place, (_, name) in enumerate(order) if place % 2 == 0}
 
@@ -157,7 +167,7 @@ def test_rounds_stop_when_time_is_up_but_not_before_there_are_enough() -> None:
     """A budget of nothing still gives thirty rounds."""
     timings = interleaved({"a": lambda _: None}, range(100), seed="test", warm_up=5, seconds_max=0)
 
-    assert len(timings["a"]) == 30
+    assert len(timings.wall["a"]) == 30
 
 
 @pytest.mark.parametrize(("value", "met"), [(0.6, True), (0.61, False)])
