@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
 from agent_runtime_ref.contracts import (
@@ -20,8 +20,6 @@ from agent_runtime_ref.contracts import (
 )
 from agent_runtime_ref.enforcement.attributes import Attributes, Inspection
 from agent_runtime_ref.enforcement.detectors import Detectors
-from agent_runtime_ref.enforcement.explain import Explanation, explained
-from agent_runtime_ref.enforcement.forget import ForgetGate
 from agent_runtime_ref.enforcement.read import ReadGate
 from agent_runtime_ref.enforcement.recorder import Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
@@ -36,6 +34,9 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms, Words
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.enforcement.explain import Explanation
 
 ASYNC_THREADS_MAX = 8
 T = TypeVar("T")
@@ -86,7 +87,7 @@ class GovernedMemory:
             scanner=scanner,
             verdicts=verdicts,
         )
-        self._forgets = ForgetGate(point=point, store=store, attributes=self._attributes, recorder=recorder)
+        self._recorder = recorder
 
     @classmethod
     def open(
@@ -161,6 +162,8 @@ class GovernedMemory:
 
         Looking is an inspection of its own, decided and logged as one.
         """
+        from agent_runtime_ref.enforcement.explain import Explanation, explained
+
         result, attributes = self._reads.inspect(inspection, caller=operator)
         question = self._attributes.read(
             query, caller, now_us=self._clock.now_us(), has_text=False, operation="search"
@@ -171,7 +174,12 @@ class GovernedMemory:
 
     def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
         """Remove everything about `subject` in the caller's tenant, and return the receipt."""
-        return self._forgets.forget(subject, caller=caller, dry_run=dry_run)
+        from agent_runtime_ref.enforcement.forget import ForgetGate
+
+        gate = ForgetGate(
+            point=self._point, store=self._store, attributes=self._attributes, recorder=self._recorder
+        )
+        return gate.forget(subject, caller=caller, dry_run=dry_run)
 
     def log_lines(self, *, read: bool = False) -> Iterable[str]:
         """Return the sealed lines of the decision log, oldest first: of writes, or of reads."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import html
 import re
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
@@ -65,6 +64,8 @@ def _plain(kind: str, token: str) -> str | None:
     if kind == "url":
         return _readable(unquote_to_bytes(token))
     if kind == "html":
+        import html  # its table of names is large, and few texts have one
+
         return html.unescape(token)
     if kind == "word":
         return _word(token)
