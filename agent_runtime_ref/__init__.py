@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentRuntime": "agent_runtime_ref.runtime",
     "AsyncGovernedMemory": "agent_runtime_ref.runtime",
     "Caller": "agent_runtime_ref.contracts",
     "Decision": "agent_runtime_ref.contracts",
@@ -53,10 +52,9 @@ if TYPE_CHECKING:
         PolicyDeniedError,
     )
     from agent_runtime_ref.memory import MemoryStore
-    from agent_runtime_ref.runtime import AgentRuntime, AsyncGovernedMemory, GovernedMemory
+    from agent_runtime_ref.runtime import AsyncGovernedMemory, GovernedMemory
 
 __all__ = [
-    "AgentRuntime",
     "AsyncGovernedMemory",
     "Caller",
     "Decision",

@@ -1,0 +1,1 @@
+"""The tests: unit, property, conformance, acceptance, cases, docs and packaging."""

@@ -112,9 +112,7 @@ def _named(findings: Sequence[Finding], obligation: Mapping[str, Any]) -> list[F
     return [finding for finding in findings if finding.type in obligation["findings"]]
 
 
-def _redacted(
-    item: Prepared, obligations: Sequence[Mapping[str, Any]]
-) -> MemoryCandidate:
+def _redacted(item: Prepared, obligations: Sequence[Mapping[str, Any]]) -> MemoryCandidate:
     candidate = item.candidate
     findings = [finding for obligation in obligations for finding in _named(item.findings, obligation)]
     if not findings:

@@ -165,7 +165,7 @@ def test_the_same_memory_twice_is_one_record(memory: GovernedMemory) -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_one_bad_candidate_changes_nothing_for_the_others(memory: GovernedMemory, first: bool) -> None:
-    """Beside a candidate of an unregistered source the others get the trust and retention they would get alone."""
+    """Beside a candidate of an unregistered source the others get the trust that they would get alone."""
     bad, good = candidate("bad", source="nobody"), candidate("good")
 
     outcomes = memory.write_many([bad, good] if first else [good, bad], caller=caller())
