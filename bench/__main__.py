@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 from bench import checks, grow, interfere, memory, read, startup, write
-from bench.build import Bench, Scale, build, copied, grown
-from bench.cache import kept_folder
+from bench.build import GATE_RECORDS_MAX, Bench, Scale, build, copied, grown
+from bench.cache import CHECKOUT, kept_folder
 from bench.data import Corpus
 from bench.report import Line, Measured, Times, bounds_table, keep, machine, times_table
 
@@ -29,6 +29,16 @@ SCALES = {
     "bench-large": Scale(records=1_000_000, added=1_000_000, naive_bound=0.06, rounds=600, seconds_max=120),
 }
 BULK_RECORDS = 100_000
+
+
+_METHOD = """\
+Contenders take turns within a round, in random order; every round puts the same item to each of them.
+Governed: `GovernedMemory` over SQLite as shipped, value objects included, log on, no OpenTelemetry SDK.
+N: a table with an index on (tenant, class, trust, created_at) and FTS5, filters joined in SQL, WAL, FULL.
+L: a postings table per tenant, ranked by matching terms, and nothing else.
+All three hold the same records, and must find the same ones in a sample of queries.
+100 tenants of Zipf sizes, ages over two years, a quarter of the texts Chinese; limit 5.
+"""
 
 
 @dataclass
@@ -65,7 +75,7 @@ def main() -> int:
     text = _text(name, account, monotonic() - begun)
     print(text)
     if arguments.keep:
-        keep(PAGE, name, text)
+        keep(CHECKOUT / PAGE, name, text)
     return 0 if all(line.met for line in account.lines) else 1
 
 
@@ -73,7 +83,7 @@ def main() -> int:
 def _folders(name: str, scale: Scale) -> Iterator[tuple[Bench, Path]]:
     """Give a bench and a folder for what is thrown away."""
     # Large copies would not fit where temporary folders lie in memory.
-    parent = None if scale.records <= BULK_RECORDS else kept_folder(scale.records)
+    parent = None if scale.records <= GATE_RECORDS_MAX else kept_folder(scale.records)
     with TemporaryDirectory(prefix=f"{name}-", dir=parent) as scratch:
         yield Bench(parent or Path(scratch), Corpus(scale.records)), Path(scratch)
 
@@ -114,6 +124,7 @@ def _text(name: str, account: Account, seconds: float) -> str:
             f"{machine()}; {seconds:.0f} s.",
             f"{len(bounded) - len(missed)} of {len(bounded)} bounds are met.",
             "",
+            _METHOD,
             bounds_table(account.lines),
             times_table(account.times),
         )

@@ -54,6 +54,10 @@ class Limit:
         self._connection.executemany("INSERT INTO postings VALUES(?,?,?,?,?,?)", postings)
         execute("COMMIT")
 
+    def hurry(self) -> None:
+        """Do not wait for the disk any more: this connection only fills."""
+        self._connection.execute("PRAGMA synchronous=OFF")
+
     def tidy(self) -> None:
         """Bring everything into the file itself."""
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -51,6 +51,10 @@ class Naive:
             execute("INSERT INTO memory_text(rowid, words) VALUES(?, ?)", (cursor.lastrowid, words))
         execute("COMMIT")
 
+    def hurry(self) -> None:
+        """Do not wait for the disk any more: this connection only fills."""
+        self._connection.execute("PRAGMA synchronous=OFF")
+
     def tidy(self) -> None:
         """Bring the full-text index into one piece, its best state for reads."""
         self._connection.execute("INSERT INTO memory_text(memory_text) VALUES('optimize')")

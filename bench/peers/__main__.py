@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from bench.build import Bench, build
+from bench.cache import CHECKOUT
 from bench.data import Corpus, Question, candidate, questions
 from bench.governed import Reader, opened, writer_of
 from bench.naive import Naive
@@ -61,7 +62,7 @@ def main() -> int:
     )
     print(text)
     if arguments.keep:
-        keep(Path("docs/reference/performance.md"), "bench-peers", text)
+        keep(CHECKOUT / "docs" / "reference" / "performance.md", "bench-peers", text)
     return 0
 
 
