@@ -14,9 +14,12 @@ from agent_runtime_ref.enforcement.detectors import Detectors, Finding
 
 _SHORT = 128
 _CACHE_ENTRIES_MAX = 20_000
-# Words and numbers joined by `-` or `_`, and hexadecimal ids such as a UUID or a W3C trace id.
-_PART = r"(?:[a-z]{1,20}|[A-Z]?[a-z]{1,15}|[0-9]{1,19}|[0-9a-f]{1,40})"
-_ORDINARY = re.compile(rf"{_PART}(?:[-_]{_PART}){{0,7}}\Z")
+# Two words at most, joined by `-` or `_` (an order to an agent needs more), with numbers and hexadecimal
+# ids after them, such as a UUID or a W3C trace id.
+_WORD = r"(?:[a-z]{1,20}|[A-Z][a-z]{1,15})"
+_NUMBER = r"(?:[0-9]{1,19}|[0-9a-f]{4,40})"
+_NAMED = rf"{_WORD}(?:[-_]{_WORD})?(?:[-_]{_NUMBER}){{0,2}}"
+_ORDINARY = re.compile(rf"(?:{_NAMED}|{_NUMBER}(?:-[0-9a-f]{{4,12}}){{0,4}})\Z")
 
 
 class Scanner:

@@ -86,7 +86,7 @@ def provenance_known(provenance: str) -> bool:
 
 
 def confidence_millionths(confidence: float) -> int:
-    """A confidence as the policy sees it: an integer, rounded down, so that what is below a floor stays there."""
+    """A confidence as the policy sees it: an integer, rounded down, so that a floor holds exactly."""
     # By its decimal digits: in binary 0.57 times a million falls just short of 570,000.
     return int(Decimal(repr(confidence)) * 1_000_000)
 

@@ -44,9 +44,13 @@ allow if {
 	all.summary_kinds
 }
 
-default plan := {"complete": true, "limit": 0, "clauses": []}
+default plan := {"complete": false, "limit": 0, "clauses": []}
 
-plan := {"complete": complete, "limit": input.query.limit, "clauses": clauses} if allow
+# A question about candidates has been planned before; making the plan again would double its price.
+plan := {"complete": complete, "limit": input.query.limit, "clauses": clauses} if {
+	input.candidates == []
+	allow
+}
 
 default complete := false
 
