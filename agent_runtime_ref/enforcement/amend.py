@@ -10,7 +10,7 @@ from typing import Any
 from agent_runtime_ref.clock import Ids, instant
 from agent_runtime_ref.contracts import MemoryCandidate, MemoryRecord
 from agent_runtime_ref.enforcement.detectors import Finding, redact
-from agent_runtime_ref.enforcement.prepared import REDACTABLE, Prepared
+from agent_runtime_ref.enforcement.prepared import REDACTABLE, Context, Prepared
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.stores.base import Change, Head
 
@@ -76,7 +76,7 @@ def amended(
     )
 
 
-def change_of(item: Prepared, record: MemoryRecord, head: Head | None) -> Change:
+def change_of(item: Prepared, record: MemoryRecord, head: Head | None, context: Context) -> Change:
     """Return the change to commit: what waits in quarantine supersedes nothing yet."""
     replacing = item.candidate.revision_mode == "replace" and record.status == "active"
     return Change(
@@ -84,6 +84,9 @@ def change_of(item: Prepared, record: MemoryRecord, head: Head | None) -> Change
         supersedes=head if replacing and head is not None and head.memory_id is not None else None,
         dedup=item.dedup if item.pinned is None and item.candidate.revision_mode == "append" else None,
         exclusive=replacing,
+        # One who may learn a forgotten memory again relies on no absence.
+        unforgotten=None if item.tombstone in context.forgotten else item.tombstone,
+        parents={one: context.lineage[one] for one in record.derived_from if one in context.lineage},
     )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_runtime_ref.contracts import Caller, MemoryCandidate
+from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord
 from agent_runtime_ref.enforcement.attributes import write_candidate
 from agent_runtime_ref.enforcement.detectors import Finding, language
 from agent_runtime_ref.enforcement.scanner import Scanner
-from agent_runtime_ref.stores.base import Head, Slot, Store
+from agent_runtime_ref.errors import RevisionConflictError
+from agent_runtime_ref.stores.base import Head, Parent, Slot, Store
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry.words import Words
 
@@ -57,8 +58,8 @@ class Context:
     """What the store knows about a batch: heads to replace, origins, duplicates, what was forgotten."""
 
     heads: Sequence[Head | None]
-    lineage: Mapping[str, tuple[int, str | None]]
-    duplicates: Mapping[bytes, str]
+    lineage: Mapping[str, Parent]
+    duplicates: Mapping[bytes, MemoryRecord]
     forgotten: frozenset[bytes]
 
 
@@ -114,9 +115,20 @@ def context_of(batch: Sequence[Prepared], store: Store, caller: Caller) -> Conte
     return Context(
         heads=[found.get(item.slot) if item.candidate.revision_mode == "replace" else None for item in batch],
         lineage=store.lineage(caller.tenant_id, ids) if ids else {},
-        duplicates=store.find_duplicate(caller.tenant_id, appended) if appended else {},
+        duplicates=_duplicates(store, caller.tenant_id, appended),
         forgotten=frozenset(store.tombstoned(caller.tenant_id, [item.tombstone for item in own])),
     )
+
+
+def _duplicates(store: Store, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, MemoryRecord]:
+    """Return the records that are there already, as they are now: a receipt shows them as they were seen."""
+    held = store.find_duplicate(tenant_id, digests) if digests else {}
+    if not held:
+        return {}
+    records = {one.memory_id: one for one in store.fetch(tenant_id, list(held.values()))}
+    if any(memory_id not in records for memory_id in held.values()):
+        raise RevisionConflictError(store.url, "the record it repeats went meanwhile")
+    return {digest: records[memory_id] for digest, memory_id in held.items()}
 
 
 def document_of(item: Prepared, head: Head | None, context: Context, words: Words) -> dict[str, Any]:
@@ -141,11 +153,11 @@ def _kinds(findings: Sequence[Finding]) -> list[tuple[str, str]]:
 def _lineage(candidate: MemoryCandidate, context: Context) -> dict[str, Any]:
     ids = candidate.derived_from
     known = [context.lineage[one] for one in ids if one in context.lineage]
-    subjects = {subject for _, subject in known if subject is not None}
+    subjects = {parent.subject for parent in known if parent.subject is not None}
     return {
         "count": len(ids),
         "known": len(known) == len(ids),
-        "min_trust_rank": min((rank for rank, _ in known), default=None),
+        "min_trust_rank": min((parent.trust_rank for parent in known), default=None),
         "subjects_match": subjects <= {candidate.subject},
     }
 

@@ -17,7 +17,7 @@ from agent_runtime_ref.enforcement.prepared import Context, Prepared
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import Ruling
 from agent_runtime_ref.errors import StoreCapabilityError
-from agent_runtime_ref.stores.base import Change, Head, Store
+from agent_runtime_ref.stores.base import Change, Head, Held, Store
 from agent_runtime_ref.telemetry.events import Event
 
 PATH = "memory/write/decision"
@@ -32,7 +32,12 @@ class Verdict:
     line: str
     record: MemoryRecord | None = None
     change: Change | None = None
-    duplicate_of: str | None = None
+    held: Held | None = None  # instead of a change: the same memory is there already
+
+    @property
+    def duplicate_of(self) -> str | None:
+        """The id of the record that is there already."""
+        return None if self.held is None else self.held.memory_id
 
 
 class Verdicts:
@@ -81,9 +86,16 @@ class Verdicts:
             if refusals:
                 verdicts.append(self._refused(call, item, refusals, one, share))
                 continue
-            head = context.heads[index]
             verdict = self._admitted(
-                call, item, head, held.get(index, []), obligations, answer["assign"][index], one, share
+                call,
+                item,
+                context,
+                context.heads[index],
+                held.get(index, []),
+                obligations,
+                answer["assign"][index],
+                one,
+                share,
             )
             verdicts.append(_unless_duplicate(verdict, context.duplicates.get(item.dedup)))
         return verdicts
@@ -110,6 +122,7 @@ class Verdicts:
         self,
         call: Call,
         item: Prepared,
+        context: Context,
         head: Head | None,
         held: Sequence[Mapping[str, Any]],
         obligations: Sequence[Mapping[str, Any]],
@@ -131,7 +144,7 @@ class Verdicts:
         )
         result = {"allow": True, "effect": effect, "deny": [], "quarantine": list(held), "assign": assigned}
         verdict = self._verdict(call, item, decision, one, result)
-        return replace(verdict, record=record, change=change_of(item, record, head))
+        return replace(verdict, record=record, change=change_of(item, record, head, context))
 
     def _verdict(
         self,
@@ -172,7 +185,7 @@ class Verdicts:
             return None
         words, decision = self._attributes.words, verdict.decision
         payload: dict[str, Any] = {
-            "record_id": words.safe(verdict.duplicate_of or record.memory_id),
+            "record_id": words.safe(record.memory_id),
             "memory_class": words.safe(record.memory_class),
             "kind": words.safe(record.kind),
         }
@@ -191,10 +204,11 @@ class Verdicts:
         return self._recorder.event(call, "memory_persisted", decision, payload, decides=False)
 
 
-def _unless_duplicate(verdict: Verdict, existing: str | None) -> Verdict:
+def _unless_duplicate(verdict: Verdict, existing: MemoryRecord | None) -> Verdict:
     if existing is None or verdict.change is None or verdict.change.dedup is None:
         return verdict
-    return replace(verdict, change=None, duplicate_of=existing)
+    held = Held(existing.tenant_id, verdict.change.dedup, existing.memory_id)
+    return replace(verdict, record=existing, change=None, held=held)
 
 
 def _by_index(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:

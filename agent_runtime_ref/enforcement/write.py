@@ -124,7 +124,8 @@ class WriteGate:
             for verdict, event in zip(verdicts, after, strict=True)
             for text in (verdict.line, event_text(verdict.event), *([event_text(event)] if event else []))
         ]
-        committed = self._store.commit(WriteBatch(changes=changes, lines=lines))
+        held = [verdict.held for verdict in verdicts if verdict.held is not None]
+        committed = self._store.commit(WriteBatch(changes=changes, lines=lines, held=held))
         self._recorder.mirror(
             [
                 one
@@ -156,7 +157,6 @@ class WriteGate:
     def _receipt(self, verdict: Verdict, record: MemoryRecord, superseded: tuple[str, ...]) -> WriteReceipt:
         notes = []
         if verdict.duplicate_of is not None:
-            record = self._store.fetch(record.tenant_id, [verdict.duplicate_of])[0]
             notes.append("the same memory was there already; nothing was added")
         elif record.key is None and record.revision > 1:
             notes.append("no key: the revision count was continued and nothing was superseded")

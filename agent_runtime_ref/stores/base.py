@@ -145,26 +145,50 @@ class Head(NamedTuple):
     status: str
 
 
+class Parent(NamedTuple):
+    """What a record passes on to those derived from it."""
+
+    trust_rank: int
+    subject: str | None
+    status: str
+
+
+class Held(NamedTuple):
+    """A dedup key and the record that was seen to hold it."""
+
+    tenant_id: str
+    digest: bytes
+    memory_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One record to put, with the head that its writer saw.
 
     `supersedes=None` on an active record with a key says that its slot has no active record;
-    `exclusive=False` drops that condition, for an append that may stand beside others.
+    `exclusive=False` drops that condition, for an append that may stand beside others. `unforgotten` and
+    `parents` are what the decision relied on besides: a digest that had no tombstone, and the records it is
+    derived from, as they were.
     """
 
     record: MemoryRecord
     supersedes: Head | None = None
     dedup: bytes | None = None
     exclusive: bool = True
+    unforgotten: bytes | None = None
+    parents: Mapping[str, Parent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteBatch:
-    """Records and log lines that are kept together or not at all."""
+    """Records and log lines that are kept together or not at all.
+
+    `held` names the duplicates that were found instead of something to put.
+    """
 
     changes: Sequence[Change]
     lines: Sequence[str] = ()
+    held: Sequence[Held] = ()
 
 
 class CommitOutcome(NamedTuple):
@@ -219,8 +243,8 @@ class Store(Protocol):
     def heads(self, tenant_id: str, slots: Sequence[Slot]) -> list[Head | None]:
         """What is active in each slot, in the order of `slots`."""
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Trust rank and subject of each id that exists."""
+    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
+        """Trust rank, subject and status of each id that exists."""
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
@@ -232,7 +256,8 @@ class Store(Protocol):
         """Put a batch and its log lines in one transaction.
 
         Raises:
-            RevisionConflictError: a head moved, or a memory_id is taken.
+            RevisionConflictError: a head moved, a memory_id is taken, or something else that the writer
+                relied on is no longer so (see `relied.check`).
             DuplicateRecordError: a dedup key is taken; `.existing` is the record that has it.
             DecisionLogError: the log could not be written; nothing was.
         """

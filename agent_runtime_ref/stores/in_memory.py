@@ -14,6 +14,7 @@ from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError, StoreError
 from agent_runtime_ref.recall.rank import RankKey, ranked
 from agent_runtime_ref.recall.score import age_us, score_millionths
+from agent_runtime_ref.stores import relied
 from agent_runtime_ref.stores.attributes import check_plan
 from agent_runtime_ref.stores.base import (
     CAPABILITIES,
@@ -23,6 +24,7 @@ from agent_runtime_ref.stores.base import (
     Head,
     LogMode,
     Match,
+    Parent,
     SearchPage,
     SearchRequest,
     Slot,
@@ -95,12 +97,14 @@ class InMemoryStore:
             tenant = self._tenants.get(tenant_id)
             return [tenant.head(Slot(*slot)) if tenant else None for slot in slots]
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Trust rank and subject of each id that exists."""
+    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
+        """Trust rank, subject and status of each id that exists."""
         with self._opened():
             entries = self._entries(tenant_id)
             known = [entries[memory_id].attributes for memory_id in ids if memory_id in entries]
-            return {one["record_id"]: (one["trust_rank"], one["subject"]) for one in known}
+            return {
+                one["record_id"]: Parent(one["trust_rank"], one["subject"], one["status"]) for one in known
+            }
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
@@ -125,6 +129,7 @@ class InMemoryStore:
         """Put a batch and its log lines, or nothing."""
         undo: Undo = []
         with self._opened():
+            relied.check(self, batch)
             try:
                 outcomes = [self._put(change, undo) for change in batch.changes]
                 self._log.append(batch.lines, read=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_runtime_ref.testing.conformance import StoreConformance
-from agent_runtime_ref.testing.doubles import CountedIds, FaultyStore, FrozenClock, LyingStore
+from agent_runtime_ref.testing.doubles import CountedIds, FaultyStore, FrozenClock, LyingStore, RacingStore
 from agent_runtime_ref.testing.records import NOW_US, make_record, open_plan
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "FaultyStore",
     "FrozenClock",
     "LyingStore",
+    "RacingStore",
     "StoreConformance",
     "make_record",
     "open_plan",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_runtime_ref.contracts import MemoryRecord
+from agent_runtime_ref.errors import RevisionConflictError
 from agent_runtime_ref.stores.base import Change, ForgetCounts, Store, WriteBatch
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry import chain
-from agent_runtime_ref.testing.conformance_base import TENANT, StoreCases, ask, ids, put
+from agent_runtime_ref.testing.conformance_base import TENANT, StoreCases, ask, ids, put, raises
 from agent_runtime_ref.testing.records import NOW_US, make_record
 
 SUBJECT = "user-42"
@@ -118,6 +119,8 @@ class ForgettingCases(StoreCases):
             assert store.tombstoned(TENANT, [again, elsewhere, b"x"]) == {again}
             assert store.tombstoned("tenant-b", [again, elsewhere]) == set()
             assert ask(store).considered == 2
+            late = Change(make_record("late", content="apricot marmalade"), unforgotten=again)
+            raises(RevisionConflictError, store.commit, WriteBatch([late]))
 
     def test_forgetting_again_or_nobody_finds_nothing(self) -> None:
         """A second time, an unknown subject and one that looks like it find nothing and are logged."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from agent_runtime_ref.contracts import MemoryRecord, Origin
 from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError, StoreError
-from agent_runtime_ref.stores.base import Change, Head, Slot, Store, WriteBatch
+from agent_runtime_ref.stores.base import Change, Head, Held, Parent, Slot, Store, WriteBatch
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.testing.conformance_base import TENANT, StoreCases, ask, ids, put, raises
 from agent_runtime_ref.testing.records import make_record
@@ -205,6 +205,25 @@ class WritingCases(StoreCases):
 
             assert len(ask(store).matches) == 1
 
+    def test_what_a_write_relied_on_is_looked_at_again(self) -> None:
+        """A parent that is gone or changed, and a duplicate that is gone, refuse the whole batch."""
+        seen = Parent(2, None, "active")
+        stale = [
+            WriteBatch([Change(make_record("mem-2"), parents={"mem-1": seen._replace(trust_rank=1)})]),
+            WriteBatch([Change(make_record("mem-2"), parents={"mem-none": seen})]),
+            WriteBatch([], ["{}"], held=[Held(TENANT, b"digest", "mem-none")]),
+            WriteBatch([], ["{}"], held=[Held(TENANT, b"other", "mem-1")]),
+        ]
+        with self.opened() as store:
+            store.commit(WriteBatch([Change(make_record("mem-1"), dedup=b"digest")]))
+            for batch in stale:
+                raises(RevisionConflictError, store.commit, batch)
+            assert list(store.log(False)) == []
+            good = Change(make_record("mem-2"), parents={"mem-1": seen}, unforgotten=b"never")
+            store.commit(WriteBatch([good], held=[Held(TENANT, b"digest", "mem-1")]))
+
+            assert ids(ask(store)) == ["mem-1", "mem-2"]
+
     def test_dedup_keys_are_a_tenants_own(self) -> None:
         """The same memory of another tenant is no duplicate."""
         with self.opened() as store:
@@ -222,7 +241,9 @@ class WritingCases(StoreCases):
             store.commit(WriteBatch(changes))
             wanted = [one.memory_id for one in records] + ["mem-none"]
 
-            assert store.lineage(TENANT, wanted) == {one.memory_id: (2, one.subject) for one in records}
+            assert store.lineage(TENANT, wanted) == {
+                one.memory_id: Parent(2, one.subject, "active") for one in records
+            }
             assert len(store.find_duplicate(TENANT, [one.encode() for one in wanted])) == 1500
             assert len(store.heads(TENANT, [SLOT] * 1500)) == 1500
 

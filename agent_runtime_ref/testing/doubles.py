@@ -101,6 +101,22 @@ class FaultyStore(_Wrapper):
         return call
 
 
+class RacingStore(_Wrapper):
+    """A store in which `action` happens right before the named method is first called, as a rival would."""
+
+    def __init__(self, inner: Store, *, method: str, action: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._method = method
+        self._action: Callable[[], object] | None = action
+
+    def __getattr__(self, name: str) -> Any:
+        action = self._action
+        if name == self._method and action is not None:
+            self._action = None
+            action()
+        return getattr(self.inner, name)
+
+
 def ids_of(page: SearchPage) -> Sequence[str]:
     """The ids that a page admits, in order."""
     return [match.memory_id for match in page.matches]

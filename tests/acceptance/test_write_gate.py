@@ -153,6 +153,23 @@ def test_a_derived_record_has_the_minimum_of_its_origins(memory: GovernedMemory)
     assert derived.record.trust_level == "low"
 
 
+def test_the_event_of_a_duplicate_tells_of_the_record_that_is_there(
+    memory: GovernedMemory, trace: Path
+) -> None:
+    """Trust, revision and id in the event are those of the record that was kept the first time."""
+    kept = [
+        memory.write(candidate(content, key="queue", revision_mode="replace"), caller=caller()).record
+        for content in ("queue is A", "queue is B")
+    ][1]
+    first = memory.write(candidate("queue is C", key="other"), caller=caller()).record
+    memory.write(candidate("queue is C", key="other"), caller=caller())
+    payload = events(trace)[-1]["payload"]
+
+    assert payload["duplicate_of"] == payload["record_id"] == first.memory_id
+    assert (payload["revision"], payload["trust_level"]) == (first.revision, first.trust_level)
+    assert kept.revision == 2
+
+
 def test_the_same_memory_twice_is_one_record(memory: GovernedMemory) -> None:
     """Appending what is there already adds nothing, and the receipt names the record that holds it."""
     first = memory.write(candidate(), caller=caller())

@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import RecordNotFoundError
+from agent_runtime_ref.stores import relied
 from agent_runtime_ref.stores.base import (
     CAPABILITIES,
     CommitOutcome,
@@ -18,6 +19,7 @@ from agent_runtime_ref.stores.base import (
     Head,
     LogMode,
     Match,
+    Parent,
     SearchPage,
     SearchRequest,
     Slot,
@@ -106,12 +108,14 @@ class SqliteStore:
         with self._snapshot() as connection:
             return [write.head_of(connection, tid, Slot(*slot)) for slot in slots]
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Trust rank and subject of each id that exists."""
+    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
+        """Trust rank, subject and status of each id that exists."""
         found = self._by_value(
-            "SELECT memory_id,trust_rank,subject FROM records WHERE tid=? AND memory_id IN", tenant_id, ids
+            "SELECT memory_id,trust_rank,subject,status FROM records WHERE tid=? AND memory_id IN",
+            tenant_id,
+            ids,
         )
-        return {row[0]: (row[1], row[2]) for row in found}
+        return {row[0]: Parent(*row[1:]) for row in found}
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
@@ -139,6 +143,7 @@ class SqliteStore:
     def commit(self, batch: WriteBatch) -> list[CommitOutcome]:
         """Put a batch and its log lines in one transaction, or nothing."""
         with self._pool.transaction() as connection:
+            relied.check(self, batch)
             writer = write.Writer(connection, self.path)
             made = self._tenants.ensure(connection, [change.record.tenant_id for change in batch.changes])
             outcomes = [writer.put(made[change.record.tenant_id], change) for change in batch.changes]

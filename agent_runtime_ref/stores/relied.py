@@ -1,0 +1,48 @@
+"""Whether what a write was decided on still holds when it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TypeVar
+
+from agent_runtime_ref.errors import RevisionConflictError
+from agent_runtime_ref.stores.base import Parent, Store, WriteBatch
+
+T = TypeVar("T")
+
+
+def check(store: Store, batch: WriteBatch) -> None:
+    """Ask the store again about tombstones, parents and duplicates; to be called inside its transaction.
+
+    Between the decision and the commit somebody may have been forgotten: without this, a write in flight
+    would bring back what was just removed.
+
+    Raises:
+        RevisionConflictError: something changed, so that the decision has to be made again.
+    """
+    digests = [
+        (one.record.tenant_id, one.unforgotten) for one in batch.changes if one.unforgotten is not None
+    ]
+    for tenant_id, wanted in _grouped(digests):
+        if store.tombstoned(tenant_id, wanted):
+            raise RevisionConflictError(store.url, "the memory was forgotten meanwhile")
+    parents = [(one.record.tenant_id, parent) for one in batch.changes for parent in one.parents.items()]
+    for tenant_id, expected in _grouped(parents):
+        if not _as_seen(store.lineage(tenant_id, list(dict(expected))), expected):
+            raise RevisionConflictError(store.url, "a record it is derived from changed meanwhile")
+    held = [(one.tenant_id, (one.digest, one.memory_id)) for one in batch.held]
+    for tenant_id, holders in _grouped(held):
+        found = store.find_duplicate(tenant_id, list(dict(holders)))
+        if any(found.get(digest) != memory_id for digest, memory_id in holders):
+            raise RevisionConflictError(store.url, "the record it repeats went meanwhile")
+
+
+def _grouped(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[str, list[T]]]:
+    ordered = sorted(pairs, key=lambda pair: pair[0])
+    for tenant_id, group in groupby(ordered, key=lambda pair: pair[0]):
+        yield tenant_id, [value for _, value in group]
+
+
+def _as_seen(found: dict[str, Parent], expected: list[tuple[str, Parent]]) -> bool:
+    return all(found.get(memory_id) == parent for memory_id, parent in expected)
