@@ -18,6 +18,7 @@ from agent_runtime_ref.contracts import (
     RetrievalResult,
     WriteReceipt,
 )
+from agent_runtime_ref.contracts.caller import require_text
 from agent_runtime_ref.enforcement.attributes import Attributes, Inspection
 from agent_runtime_ref.enforcement.detectors import Detectors
 from agent_runtime_ref.enforcement.read import ReadGate
@@ -26,7 +27,7 @@ from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import Verdicts
 from agent_runtime_ref.enforcement.write import Outcome, WriteGate
-from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, StoreError, UsageError
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.policy.engine import PolicyEngine
@@ -60,7 +61,8 @@ class GovernedMemory:
         self.bundle = bundle
         self._store = store
         self._engine = engine
-        scanner = Scanner(Detectors(bundle.detectors))
+        prefixes = bundle.settings["protected_keys"]["prefixes"]
+        scanner = Scanner(Detectors(bundle.detectors), protected_prefixes=prefixes)
         words = Words(suspicious=scanner.suspicious, key=store.store_key())
         self._attributes = Attributes(words, Pseudonyms(partial(_subject_key, store)))
         point = DecisionPoint(engine, clock)
@@ -88,6 +90,8 @@ class GovernedMemory:
             verdicts=verdicts,
         )
         self._recorder = recorder
+        self._closed = False
+        recorder.loaded()
 
     @classmethod
     def open(
@@ -139,20 +143,26 @@ class GovernedMemory:
 
     def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
         """Keep `candidate` if the policy admits it; see `WriteGate.write` for what it raises."""
+        self._check(caller, candidate, MemoryCandidate, "candidate")
         return self._writes.write(candidate, caller=caller)
 
     def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
         """Return a receipt or a `PolicyDeniedError` for each candidate, in order; one transaction a batch."""
+        self._check(caller)
         return self._writes.write_many(candidates, caller=caller)
 
     def read(
         self, query: RetrievalQuery, *, caller: Caller, text: str | None = None, operation: str = "search"
     ) -> RetrievalResult:
         """Return what the policy lets `caller` see of `query`; see `ReadGate.read` for what it raises."""
+        self._check(caller, query, RetrievalQuery, "query")
+        if text is not None and not isinstance(text, str):
+            raise DocumentTypeError("text: must be a string")
         return self._reads.read(query, caller=caller, text=text, operation=operation)
 
     def inspect(self, inspection: Inspection, *, caller: Caller) -> RetrievalResult:
         """Return records as an operator sees them, whatever their status."""
+        self._check(caller, inspection, Inspection, "inspection")
         return self._reads.inspect(inspection, caller=caller)[0]
 
     def explain(
@@ -176,10 +186,28 @@ class GovernedMemory:
         """Remove everything about `subject` in the caller's tenant, and return the receipt."""
         from agent_runtime_ref.enforcement.forget import ForgetGate
 
+        self._check(caller, subject, str, "subject")
+        require_text("subject", subject)
+        if not subject.strip():
+            raise DocumentValueError("subject: must not be empty")
         gate = ForgetGate(
             point=self._point, store=self._store, attributes=self._attributes, recorder=self._recorder
         )
         return gate.forget(subject, caller=caller, dry_run=dry_run)
+
+    def _check(self, caller: object, given: object = None, wanted: type = object, name: str = "") -> None:
+        """Refuse a call that no gate could make sense of.
+
+        Raises:
+            DocumentTypeError: the caller is no `Caller`, or what is given is not of the type `wanted`.
+            StoreError: the memory has been closed.
+        """
+        if self._closed:
+            raise StoreError(self.store_url, "the memory is closed; open it again")
+        if not isinstance(caller, Caller):
+            raise DocumentTypeError("caller: must be a Caller", path="caller")
+        if not isinstance(given, wanted):
+            raise DocumentTypeError(f"{name}: must be a {wanted.__name__}", path=name)
 
     def log_lines(self, *, read: bool = False) -> Iterable[str]:
         """Return the sealed lines of the decision log, oldest first: of writes, or of reads."""
@@ -187,6 +215,7 @@ class GovernedMemory:
 
     def close(self) -> None:
         """Close the store and the engine."""
+        self._closed = True
         self._store.close()
         self._engine.close()
 

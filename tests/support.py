@@ -65,5 +65,6 @@ def query(**changes: Any) -> RetrievalQuery:
 
 
 def events(trace: Path) -> list[dict[str, Any]]:
-    """Return the events of a JSONL trace, oldest first."""
-    return [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    """Return the events of a JSONL trace, oldest first, without the one that tells of the opening."""
+    told = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    return [event for event in told if event["event_type"] != "policy_loaded"]

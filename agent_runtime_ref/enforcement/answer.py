@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_runtime_ref.contracts import Clause, Decision, Hit, Plan, ScoreBreakdown
+from agent_runtime_ref.contracts import Decision, Hit, Plan, ScoreBreakdown
 from agent_runtime_ref.enforcement.recorder import Call
 from agent_runtime_ref.enforcement.ruling import Ruling
 from agent_runtime_ref.recall.score import age_us, breakdown
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
 from agent_runtime_ref.telemetry.words import Words
 
-SCAN_BATCH = 500
+# Records put to the policy at once; even with the longest names they stay within an engine's bound on bytes.
+SCAN_BATCH = 200
 _REASON_ORDER = (
     "profile_match",
     "tenant_match",
@@ -47,21 +48,36 @@ class Answer:
 
     @classmethod
     def of(
-        cls, page: SearchPage, matches: Sequence[Match], refused: Refused, limit: int, check_ns: int
+        cls,
+        page: SearchPage,
+        refused: Refused,
+        *,
+        limit: int,
+        check_ns: int,
+        walls: frozenset[str],
     ) -> Answer:
-        """Return the answer from a page of a complete plan and the second check of its matches."""
+        """Return the answer from a page of a complete plan and the second check of its matches.
+
+        What a wall keeps out is dropped and told to the operator, and counted nowhere: `walls` are the ids of
+        the rules that are walls.
+        """
+        matches = page.matches
         kept = tuple(match for index, match in enumerate(matches) if index not in refused)
         mismatches = tuple((matches[index], tuple(rows)) for index, rows in sorted(refused.items()))
         exclusions = Counter(page.exclusions)
+        behind_walls = 0
         for _, rows in mismatches:
-            exclusions[first_reason(rows)] += 1
+            if any(row["rule_id"] in walls for row in rows):
+                behind_walls += 1
+            else:
+                exclusions[first_reason(rows)] += 1
         admitted = page.considered - sum(page.exclusions.values())
         selected = kept[:limit]
         return cls(
             selected=selected,
             kept_out=tuple(page.kept_out),
             exclusions=dict(sorted(exclusions.items())),
-            considered=page.considered,
+            considered=max(page.considered - behind_walls, 0),
             store_revision=page.revision,
             underfilled=bool(mismatches) and len(selected) < min(limit, admitted - len(mismatches)),
             mismatches=mismatches,
@@ -143,7 +159,7 @@ def result_document(
     document: dict[str, Any] = {
         "kind": "retrieval_result",
         "trace_id": call.trace_id,
-        "session_id": call.session_id,
+        "session_id": call.session_id or call.trace_id,
         "selected_records": [
             {
                 "record_id": words.safe(hit.record.memory_id),
@@ -169,7 +185,11 @@ def selection_reasons(plan: Plan, selected: Sequence[Match], *, has_text: bool) 
     if not selected:
         return []
     attributes = [match.attributes for match in selected]
-    passed = {clause.passed for clause in plan.clauses if clause.passed and _applies(clause, attributes)}
+    passed = {
+        reason
+        for reason in {clause.passed for clause in plan.clauses if clause.passed}
+        if all(_applies(plan, reason, row["memory_class"]) for row in attributes)
+    }
     if not any(row["subject"] is not None for row in attributes):
         passed.discard("subject_match")
     if any(row["memory_class"] == "profile" for row in attributes):
@@ -179,6 +199,10 @@ def selection_reasons(plan: Plan, selected: Sequence[Match], *, has_text: bool) 
     return [reason for reason in _REASON_ORDER if reason in passed]
 
 
-def _applies(clause: Clause, attributes: Sequence[Mapping[str, Any]]) -> bool:
-    classes = clause.classes
-    return classes is None or all(row["memory_class"] in classes for row in attributes)
+def _applies(plan: Plan, reason: str, memory_class: str) -> bool:
+    """Tell whether a filter of this name looked at records of this class; one clause of several is enough."""
+    return any(
+        clause.classes is None or memory_class in clause.classes
+        for clause in plan.clauses
+        if clause.passed == reason
+    )

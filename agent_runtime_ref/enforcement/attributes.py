@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.contracts import Atom, Caller, Clause, MemoryCandidate, Plan, RetrievalQuery
+from agent_runtime_ref.contracts.caller import require_text
 from agent_runtime_ref.stores.attributes import TRUST_RANKS, confidence_millionths, provenance_known
 from agent_runtime_ref.telemetry.lines import CONSIDERED_COLUMNS
 from agent_runtime_ref.telemetry.words import Pseudonyms, Words
@@ -44,6 +45,12 @@ class Inspection:
     trust_min: str | None = None
     record_ids: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no text; everything else is the policy's to judge."""
+        named = (*(self.classes or ()), *self.kinds, *self.sources, *self.record_ids, *self.statuses)
+        for value in (self.principal_id, self.purpose, self.tenant_id, *named):
+            require_text("inspection", value)
 
 
 class Attributes:
@@ -137,14 +144,23 @@ class Attributes:
             shown = {**shown, **masks}
         return [shown[column] for column in CONSIDERED_COLUMNS]
 
-    def masked(self, document: Mapping[str, Any], tenant_id: str, subjects: Sequence[str]) -> dict[str, Any]:
-        """Return `document` for the log: each named subject, wherever it stands, as its pseudonym."""
-        names = {
-            self.words.safe(subject): self.pseudonyms.of(tenant_id, subject, subject) for subject in subjects
-        }
-        return (
-            {name: _replaced(value, names) for name, value in document.items()} if names else dict(document)
-        )
+    def masked(self, document: Mapping[str, Any], caller: Caller, subjects: Sequence[str]) -> dict[str, Any]:
+        """Return `document` for the log, whoever it is about as a pseudonym.
+
+        The caller's own subject always is one; each of `subjects`, which the request names, wherever it
+        stands; and then the keys that the query names, since they are likely to be about that subject.
+        """
+        pseudonym = self.pseudonyms.of
+        tenant_id = caller.tenant_id
+        names = {self.words.safe(subject): pseudonym(tenant_id, subject, subject) for subject in subjects}
+        shown: dict[str, Any] = _replaced(dict(document), names) if names else dict(document)
+        own = caller.own_subject
+        shown["caller"] = {**shown["caller"], "subject": pseudonym(tenant_id, own, own)}
+        keys = document.get("query", {}).get("keys")
+        if subjects and keys:
+            masks = [pseudonym(tenant_id, subjects[0], key) for key in keys]
+            shown["query"] = {**shown["query"], "keys": masks}
+        return shown
 
     def _document(
         self, operation: str, caller: Caller, now_us: int, query: Mapping[str, Any]

@@ -18,8 +18,8 @@ from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.policy.bundle import Bundle
 
-# Half of what an engine takes, so that long names do not exceed its bound on bytes.
-CANDIDATES_MAX = 500
+# So few that even the longest names stay within an engine's bound on bytes.
+CANDIDATES_MAX = 200
 VARIANTS_MAX = 60
 ATTRIBUTES_MAX = 3
 ROUNDS_MAX = 2

@@ -22,7 +22,7 @@ from agent_runtime_ref.enforcement.attributes import (
 )
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling
-from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError
+from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError, TextError
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.recall.render import render_memories
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
@@ -34,6 +34,16 @@ PATH = "memory/read/decision"
 # have returned do not make the answer short.
 SPARE = 5
 KEPT_OUT_LOGGED = 50
+# An inspection may return more than a log line can name; its event names the first so many.
+SELECTED_LOGGED = 100
+_NOTHING: Mapping[str, Any] = {
+    "selected": [],
+    "selection_reason": [],
+    "excluded_records": 0,
+    "exclusions": {},
+    "considered": 0,
+}
+_UNSEARCHABLE = {"rule_id": "GATE", "reason": "text_not_searchable"}
 _UNBUILT_PURPOSES = frozenset({"inspection", "compliance_review"})
 
 
@@ -49,7 +59,7 @@ class _Question:
     purpose: str
     names: Sequence[str]
     # Policy views of the records on the page, made for the second check and used again for the log line.
-    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
+    shown: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
 
 class ReadGate:
@@ -75,14 +85,18 @@ class ReadGate:
             TextError: `text` has nothing to search by.
             DecisionLogError: the decision could not be written down; nothing left the store.
         """
-        terms = None if text is None else query_terms(text)
         subjects = subjects_named(caller, query.subject)
         call = self._recorder.call(
             caller, operation, trace_id=query.trace_id, session_id=query.session_id, subjects=subjects
         )
         document = self._attributes.read(
-            query, caller, now_us=call.at_us, has_text=terms is not None, operation=operation
+            query, caller, now_us=call.at_us, has_text=text is not None, operation=operation
         )
+        try:
+            terms = None if text is None else query_terms(text)
+        except TextError:
+            self._record_refusal(call, document, query.limit, [_UNSEARCHABLE], 0)
+            raise
         names = request_strings(query, caller)
         question = _Question(call, document, terms, (query.tenant_id,), query.limit, query.purpose, names)
         return self._answered(question)[0]
@@ -151,17 +165,26 @@ class ReadGate:
         if answer["allow"] is True and answer["obligations"]:
             rows = [{"rule_id": "GATE", "reason": "obligation_unknown"}]
         rows = rows or [{"rule_id": "GATE", "reason": "not_permitted"}]
-        decision = self._recorder.decision(question.call, "deny", rows, duration_ns=ruling.duration_ns)
-        payload = {
-            "operation": question.call.operation,
-            "purpose": question.document["query"]["purpose"],
-            "limit": question.limit,
-        }
-        event = self._recorder.event(question.call, "retrieval", decision, payload, decides=True)
-        result = {"allow": False, "effect": "deny", "deny": rows}
-        line = self._recorder.line(question.call, decision, PATH, question.document, result)
-        self._recorder.keep([line], [event], read=True)
-        raise PolicyDeniedError(decision)
+        raise PolicyDeniedError(
+            self._record_refusal(question.call, question.document, question.limit, rows, ruling.duration_ns)
+        )
+
+    def _record_refusal(
+        self,
+        call: Call,
+        document: Mapping[str, Any],
+        limit: int,
+        rows: Sequence[Mapping[str, Any]],
+        duration_ns: int,
+    ) -> Decision:
+        """Write down that nothing was read and why, and return the decision."""
+        decision = self._recorder.decision(call, "deny", rows, duration_ns=duration_ns)
+        purpose = document["query"]["purpose"]
+        payload = {"operation": call.operation, "purpose": purpose, "limit": limit, **_NOTHING}
+        event = self._recorder.event(call, "retrieval", decision, payload, decides=True)
+        result = {"allow": False, "effect": "deny", "deny": list(rows)}
+        self._recorder.keep([self._recorder.line(call, decision, PATH, document, result)], [event], read=True)
+        return decision
 
     def _found(self, question: _Question, plan: Plan) -> Answer:
         limit = min(question.limit, plan.limit)
@@ -176,9 +199,10 @@ class ReadGate:
         if not plan.complete:
             return exact_answer(self._store, request, limit, self._verdicts(question))
         page = self._store.search(request)
-        return self._checked(question, page, limit)
+        walls = frozenset(clause.rule_id for clause in plan.clauses if clause.role == "wall")
+        return self._checked(question, page, limit, walls)
 
-    def _checked(self, question: _Question, page: SearchPage, limit: int) -> Answer:
+    def _checked(self, question: _Question, page: SearchPage, limit: int, walls: frozenset[str]) -> Answer:
         """Ask the policy about each record that would be returned; what it refuses is dropped and told."""
         verdicts = self._verdicts(question)
         refused: dict[int, list[Any]] = {}
@@ -186,17 +210,17 @@ class ReadGate:
         for start in range(0, len(page.matches), SCAN_BATCH):
             batch = page.matches[start : start + SCAN_BATCH]
             question.shown.update(
-                (match.memory_id, self._attributes.candidate(match.attributes)) for match in batch
+                (_name(match), self._attributes.candidate(match.attributes)) for match in batch
             )
             rows, took = verdicts(batch)
             refused |= {start + index: fired for index, fired in rows.items()}
             duration += took
-        return Answer.of(page, page.matches, refused, limit, duration)
+        return Answer.of(page, refused, limit=limit, check_ns=duration, walls=walls)
 
     def _verdicts(self, question: _Question) -> Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]:
         def verdicts(matches: Sequence[Match]) -> tuple[dict[int, list[Any]], int]:
             shown, candidate = question.shown, self._attributes.candidate
-            candidates = [shown.get(match.memory_id) or candidate(match.attributes) for match in matches]
+            candidates = [shown.get(_name(match)) or candidate(match.attributes) for match in matches]
             ruling = self._point.read({**question.document, "candidates": candidates})
             admitted = (
                 frozenset(ruling.document["admitted"]) if ruling.document["allow"] is True else frozenset()
@@ -223,7 +247,7 @@ class ReadGate:
         retrieval = {
             "operation": call.operation,
             "purpose": question.document["query"]["purpose"],
-            "selected": document["selected_records"],
+            "selected": document["selected_records"][:SELECTED_LOGGED],
             "selection_reason": document["selection_reason"],
             "excluded_records": document["excluded_records"],
             "exclusions": document["exclusions"],
@@ -234,7 +258,7 @@ class ReadGate:
         events = [recorder.event(call, "retrieval", decision, retrieval, decides=True)]
         for match, rows in answer.mismatches:
             payload = {
-                "record_id": self._attributes.words.safe(match.memory_id),
+                "record_id": self._mismatch_id(question, match),
                 "reasons": sorted(row["reason"] for row in rows) or ["not_admitted"],
                 "rule_ids": sorted(row["rule_id"] for row in rows) or ["GATE"],
             }
@@ -244,9 +268,7 @@ class ReadGate:
             events.append(recorder.event(call, "context_layers_built", decision, layers, decides=False))
         row = self._attributes.row
         considered = Considered(
-            returned=[
-                row(match.attributes, question.shown.get(match.memory_id)) for match in answer.selected
-            ],
+            returned=[row(match.attributes, question.shown.get(_name(match))) for match in answer.selected],
             kept_out=[[*row(match.attributes), reason] for match, reason in answer.kept_out],
             total=answer.considered,
             exclusions=answer.exclusions,
@@ -261,6 +283,12 @@ class ReadGate:
         line = recorder.line(call, decision, PATH, question.document, outcome, considered)
         recorder.keep([line], events, read=True)
 
+    def _mismatch_id(self, question: _Question, match: Match) -> str:
+        """Return a record's id for the alarm; one of another tenant is not named in this tenant's log."""
+        words = self._attributes.words
+        foreign = question.tenant_ids is not None and match.tenant_id not in question.tenant_ids
+        return words.digest(match.memory_id) if foreign else words.safe(match.memory_id)
+
     def _layers(self, hits: Sequence[Hit], decision: Decision, document: Mapping[str, Any]) -> dict[str, Any]:
         text = render_memories([hit.record for hit in hits], decision_id=decision.decision_id)
         return {
@@ -271,3 +299,8 @@ class ReadGate:
             "record_ids": {"retrieved": [row["record_id"] for row in document["selected_records"]]},
             "context_digest": self._attributes.words.digest(text),
         }
+
+
+def _name(match: Match) -> tuple[str, str]:
+    """Return what names a record in a whole store: ids are unique within a tenant only."""
+    return match.tenant_id, match.memory_id

@@ -8,6 +8,7 @@ changing anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,7 @@ class Recorder:
         considered: Considered | None = None,
     ) -> str:
         """Return the body of the decision line: the input as the engine saw it, subjects masked."""
-        masked = self._attributes.masked(document, call.caller.tenant_id, call.subjects)
+        masked = self._attributes.masked(document, call.caller, call.subjects)
         return decision_text(
             DecisionLine(
                 event_id=self._ids.new("evt"),
@@ -145,10 +146,16 @@ class Recorder:
         self.mirror(events)
 
     def mirror(self, events: Sequence[Event]) -> None:
-        """Hand events that the log already holds to the trace file and to OpenTelemetry."""
+        """Hand events that the log already holds to the trace file and to OpenTelemetry.
+
+        Whatever a mirror does wrong is reported and changes nothing: the decision has been carried out.
+        """
         if self._trace is not None:
             self._trace.append(events)
-        otel.emit(events)
+        try:
+            otel.emit(events)
+        except Exception as error:
+            diagnostics.warning("events_not_emitted", reason=type(error).__name__)
 
     def engine_failure(
         self, call: Call, failure: EngineFailureError, path: str, document: Mapping[str, Any], *, read: bool
@@ -159,16 +166,26 @@ class Recorder:
         payload = {
             "reason": failure.reason,
             "error.type": type(failure.__cause__ or failure).__name__,
-            "engine": decision.engine,
-            "policy_digest": decision.policy_digest,
+            "digest": decision.policy_digest,
             "operation": call.operation,
         }
-        event = self.event(call, "policy_engine_failure", decision, payload, decides=False)
+        event = self.event(call, "policy_engine_failure", decision, payload, decides=True)
         diagnostics.error("policy_engine_failure", reason=failure.reason, operation=call.operation)
         shown = {name: value for name, value in document.items() if name != "candidates"}
         result = {"allow": False, "effect": "deny", "deny": [row]}
         self.keep([self.line(call, decision, path, shown, result)], [event], read=read)
         return EngineFailureError(failure.reason, failure.detail, operation=call.operation, decision=decision)
+
+    def loaded(self) -> None:
+        """Tell the mirrors which policies decide from now on."""
+        identity = self._engine.identity
+        payload = {
+            "event_id": self._ids.new("evt"),
+            "digest": identity.digest,
+            "revision": identity.revision,
+            "engine": self._engine.name,
+        }
+        self.mirror([Event("policy_loaded", self._ids.new("trc"), self._clock.now_us(), payload)])
 
     def store_failure(self, call: Call, failure: StoreError) -> None:
         """Tell the mirrors that a store failed; the store's own log may be what is broken."""
@@ -182,7 +199,11 @@ class Recorder:
             "error.code": failure.code,
         }
         diagnostics.error("store_failure", code=failure.code, operation=call.operation)
-        self.mirror([Event("store_failure", call.trace_id, call.at_us, payload)])
+        event = Event("store_failure", call.trace_id, call.at_us, payload)
+        # A log that is itself what failed keeps its silence; the error says so.
+        with suppress(StoreError):
+            self._store.append_lines([event_text(event)], read=call.operation != "write")
+        self.mirror([event])
 
     def _principal(self, call: Call) -> str:
         principal = call.caller.principal_id

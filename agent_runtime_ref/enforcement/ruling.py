@@ -19,6 +19,8 @@ _ENCODE = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
 ).encode
 
+TTL_DAYS_MAX = 36_500
+
 READ = "memory.read"
 WRITE = "memory.write"
 
@@ -74,52 +76,90 @@ class DecisionPoint:
 
 
 def _check_read(answer: Mapping[str, Any], count: int) -> None:
-    if not isinstance(answer.get("allow"), bool):
-        raise EngineFailureError("engine_wrong_type", "allow")
+    _require(isinstance(answer.get("allow"), bool), "allow")
     _check_reasons(answer, "deny")
     _check_rows(answer, "excluded", count)
     _check_indexes(answer, "admitted", count)
     _check_list(answer, "obligations")
     plan = answer.get("plan")
-    if not isinstance(plan, Mapping) or not isinstance(plan.get("complete"), bool):
-        raise EngineFailureError("engine_wrong_type", "plan")
-    if not isinstance(plan.get("clauses"), list) or type(plan.get("limit")) is not int:
-        raise EngineFailureError("engine_wrong_type", "plan")
+    _require(isinstance(plan, Mapping), "plan")
+    assert isinstance(plan, Mapping)
+    _require(isinstance(plan.get("complete"), bool), "plan.complete")
+    _require(type(plan.get("limit")) is int and plan["limit"] >= 0, "plan.limit")
+    for clause in _check_list(plan, "clauses"):
+        _require(_is_clause(clause), "plan.clauses")
+
+
+def _is_clause(clause: Any) -> bool:
+    if not isinstance(clause, Mapping) or clause.get("role") not in ("wall", "selector", "filter"):
+        return False
+    classes, passed, atoms = clause.get("classes"), clause.get("passed"), clause.get("any_of")
+    return (
+        isinstance(clause.get("rule_id"), str)
+        and isinstance(clause.get("reason"), str)
+        and (classes is None or (isinstance(classes, list) and all(isinstance(one, str) for one in classes)))
+        and (passed is None or isinstance(passed, str))
+        and isinstance(atoms, list)
+        and all(_is_atom(atom) for atom in atoms)
+    )
+
+
+def _is_atom(atom: Any) -> bool:
+    return (
+        isinstance(atom, Mapping)
+        and isinstance(atom.get("attribute"), str)
+        and isinstance(atom.get("operator"), str)
+    )
 
 
 def _check_write(answer: Mapping[str, Any], count: int) -> None:
     _check_indexes(answer, "allowed", count)
     _check_rows(answer, "deny", count)
     _check_rows(answer, "quarantine", count)
-    _check_list(answer, "obligations")
-    assigned = answer.get("assign")
-    if not isinstance(assigned, list) or len(assigned) != count:
-        raise EngineFailureError("engine_wrong_type", "assign")
+    for obligation in _check_list(answer, "obligations"):
+        _require(isinstance(obligation, Mapping) and isinstance(obligation.get("type"), str), "obligations")
+        _require(_is_index(obligation.get("index"), count), "obligations")
+    assigned = _check_list(answer, "assign")
+    _require(len(assigned) == count and all(_is_assignment(one) for one in assigned), "assign")
+
+
+def _is_assignment(value: Any) -> bool:
+    if not isinstance(value, Mapping) or value.get("trust_level") not in ("low", "medium", "high"):
+        return False
+    retention, ttl_days = value.get("retention"), value.get("ttl_days")
+    if not isinstance(retention, str) or not retention.strip():
+        return False
+    return ttl_days is None or (type(ttl_days) is int and 1 <= ttl_days <= TTL_DAYS_MAX)
+
+
+def _is_index(value: Any, count: int) -> bool:
+    return type(value) is int and 0 <= value < count
+
+
+def _require(holds: bool, place: str) -> None:
+    if not holds:
+        raise EngineFailureError("engine_wrong_type", place)
 
 
 def _check_list(answer: Mapping[str, Any], name: str) -> list[Any]:
     value = answer.get(name)
-    if not isinstance(value, list):
-        raise EngineFailureError("engine_wrong_type", name)
+    _require(isinstance(value, list), name)
+    assert isinstance(value, list)
     return value
 
 
 def _check_reasons(answer: Mapping[str, Any], name: str) -> None:
     for row in _check_list(answer, name):
-        if not isinstance(row, Mapping) or not isinstance(row.get("rule_id"), str):
-            raise EngineFailureError("engine_wrong_type", name)
-        if not isinstance(row.get("reason"), str):
-            raise EngineFailureError("engine_wrong_type", name)
+        _require(isinstance(row, Mapping) and isinstance(row.get("rule_id"), str), name)
+        _require(isinstance(row.get("reason"), str), name)
 
 
 def _check_rows(answer: Mapping[str, Any], name: str, count: int) -> None:
     _check_reasons(answer, name)
     for row in answer[name]:
-        if type(row.get("index")) is not int or not 0 <= row["index"] < count:
-            raise EngineFailureError("engine_wrong_type", name)
+        _require(_is_index(row.get("index"), count), name)
 
 
 def _check_indexes(answer: Mapping[str, Any], name: str, count: int) -> None:
     for index in _check_list(answer, name):
-        if type(index) is not int or not 0 <= index < count:
-            raise EngineFailureError("engine_wrong_type", name)
+        _require(_is_index(index, count), name)

@@ -7,11 +7,15 @@ is remembered, and an identifier made of ordinary parts is not looked at: no det
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent_runtime_ref.enforcement.detectors import Detectors, Finding
+from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
 
+_LETTERS = str.maketrans(LOOK_ALIKES)
+PROTECTED_KEY = "key.protected"
 _SHORT = 128
 _CACHE_ENTRIES_MAX = 20_000
 # Two words at most, joined by `-` or `_` (an order to an agent needs more), with numbers and hexadecimal
@@ -25,8 +29,9 @@ _ORDINARY = re.compile(rf"(?:{_NAMED}|{_NUMBER}(?:-[0-9a-f]{{4,12}}){{0,4}})\Z")
 class Scanner:
     """Finds what the detectors find; safe to share between threads."""
 
-    def __init__(self, detectors: Detectors) -> None:
+    def __init__(self, detectors: Detectors, *, protected_prefixes: Sequence[str] = ()) -> None:
         self._detectors = detectors
+        self._protected = tuple(protected_prefixes)
         self._cache: dict[str, tuple[Finding, ...]] = {}
 
     def scan(self, texts: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -35,11 +40,22 @@ class Scanner:
         for field, text in texts.items():
             findings = self._field(text)
             found.extend(findings if not findings else (replace(one, field=field) for one in findings))
+        key = texts.get("key")
+        if key is not None and self._is_protected(key):
+            found.append(Finding(PROTECTED_KEY, "key", 0, len(key), "folded"))
         return tuple(found)
 
     def suspicious(self, word: str) -> bool:
         """Tell whether any detector fires on a single word."""
         return bool(self._field(word))
+
+    def _is_protected(self, key: str) -> bool:
+        """Tell whether a key, however it is written, lies in a protected name space.
+
+        A policy document shows a key that is no clean identifier as a digest, which has no prefix to look at.
+        """
+        letters = unicodedata.normalize("NFKC", key).casefold().translate(_LETTERS)
+        return "".join(one for one in letters if one.isalnum() or one in "._-:").startswith(self._protected)
 
     def _field(self, text: str) -> tuple[Finding, ...]:
         if len(text) > _SHORT:

@@ -109,7 +109,8 @@ _ROWS = (
     EventType(
         "policy_engine_failure",
         "the engine gave no usable decision, so the answer was a refusal",
-        ("reason", "error.type", "engine", "policy_digest", "operation"),
+        ("reason", "error.type", "digest", "operation"),
+        decides=True,
         severity="ERROR",
     ),
     EventType(

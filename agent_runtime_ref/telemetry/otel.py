@@ -33,7 +33,7 @@ def gate_span(operation: str, *, caller_attributes: Mapping[str, str]) -> Iterat
     if trace is None:
         yield
         return
-    name = OPERATIONS[operation]
+    name = OPERATIONS.get(operation, "search_memory")
     attributes = {"gen_ai.operation.name": name, **caller_attributes}
     with trace.get_tracer(SCOPE).start_as_current_span(
         name, attributes=attributes, record_exception=False, set_status_on_exception=False

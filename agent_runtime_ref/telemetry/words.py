@@ -36,6 +36,8 @@ class Words:
             return known
         if _OWN_ID.match(value):
             return value
+        if not value.strip():
+            return ""  # nobody and nothing: a digest of it would pass for a name
         shown = value if self._may_be_shown(value) else self.digest(value)
         if len(self._cache) >= _CACHE_ENTRIES_MAX:
             self._cache.clear()
@@ -58,7 +60,10 @@ class Words:
         )
 
     def _may_be_shown(self, value: str) -> bool:
-        return bool(_IDENTIFIER.match(value)) and not self._suspicious(value)
+        # INVARIANT: nothing is shown that looks like a digest: nobody can be called what another is shown as.
+        if not _IDENTIFIER.match(value) or value.startswith(("hmac:", "subject:")):
+            return False
+        return not self._suspicious(value)
 
 
 class Pseudonyms:

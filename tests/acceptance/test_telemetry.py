@@ -155,7 +155,8 @@ def test_events_are_log_records_correlated_with_the_gates_span(store_url: str) -
         with GovernedMemory.open(store_url, clock=FrozenClock(), ids=CountedIds()) as memory:
             memory.write(candidate(), caller=caller())
 
-    logged = [record.log_record for record in records.get_finished_logs()]
+    opened, *logged = [record.log_record for record in records.get_finished_logs()]
+    assert opened.event_name == "agent_memory.policy_loaded"
     span = spans.get_finished_spans()[0]
     assert span.name == "upsert_memory"
     assert [record.event_name for record in logged] == [

@@ -29,6 +29,15 @@ deny contains {"index": index, "rule_id": "MEM-W-110", "reason": "protected_key"
 	not may_write_protected
 }
 
+# A key that is no plain identifier stands in the document as a digest; that it is protected is a finding then.
+deny contains {"index": index, "rule_id": "MEM-W-110", "reason": "protected_key"} if {
+	input.operation == "write"
+	some index, candidate in input.candidates
+	some finding in candidate.findings
+	finding.type == "key.protected"
+	not may_write_protected
+}
+
 may_write_protected if {
 	some role in input.caller.roles
 	settings.protected_keys.roles[role]

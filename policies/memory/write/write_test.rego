@@ -131,6 +131,10 @@ denied := {
 	"a policy's key": {"candidate": [set_("/key", "Policy.read")], "rules": {"MEM-W-110": "protected_key"}},
 	"a security key": {"candidate": [set_("/key", "SECURITY.level")], "rules": {"MEM-W-110": "protected_key"}},
 	"a role's key": {"candidate": [set_("/key", "role.admin")], "rules": {"MEM-W-110": "protected_key"}},
+	"a protected key that is no identifier": {
+		"candidate": array.concat(short_term, [set_("/key", "hmac:00"), found("key.protected", "key")]),
+		"rules": {"MEM-W-110": "protected_key"},
+	},
 	"a byte too large": {"candidate": [set_("/size_bytes", 65537)], "rules": {"MEM-W-111": "too_large"}},
 	"a secret in long_term": {
 		"candidate": [found("secret.aws_key", "content")],
