@@ -17,7 +17,7 @@ from zlib import crc32
 from agent_runtime_ref import MemoryCandidate
 
 SEED = 20_261_130
-VERSION = 1  # goes into the name of a kept build; raise it when records change
+VERSION = 2  # goes into the name of a kept build; raise it when records change
 
 DAY_US = 86_400_000_000
 NOW_US = 1_796_000_000_000_000  # the instant of every read
@@ -33,6 +33,7 @@ CHINESE_PERCENT = 25
 SLICE_MAX = 1_000
 _SLICES_MIN = 12  # the records of a tenant are spread over at least so many instants
 _KEYED_PERCENT = 30
+_TOPICS = 1_000
 
 _ONSETS = "b c d f g h j k l m n p r s t v w z br cl dr fl gr pl st tr".split()
 _VOWELS = "a e i o u ai ea io ou".split()
@@ -124,7 +125,7 @@ def candidate(part: Slice, number: int) -> MemoryCandidate:
     """Make one record of a slice, the same whenever it is asked for."""
     rng = random.Random(crc32(f"{SEED} {part.tenant_id} {part.number}".encode()) << 16 | number)
     shape = rng.choices(SHAPES, cum_weights=_SHAPE_WEIGHTS)[0]
-    keyed = rng.randrange(100) < _KEYED_PERCENT
+    keyed, topic = rng.randrange(100) < _KEYED_PERCENT, rng.randrange(_TOPICS)
     return MemoryCandidate(
         tenant_id=part.tenant_id,
         memory_class=shape.memory_class,
@@ -133,7 +134,8 @@ def candidate(part: Slice, number: int) -> MemoryCandidate:
         source=shape.source,
         confidence=shape.confidence,
         provenance=shape.provenance,
-        key=f"k{part.number:06}x{number:04}" if keyed else None,
+        # A keyed summary could be outranked by another record; both baselines know nothing of that.
+        key=f"topic.{topic:03}" if keyed and shape.kind != "session_summary" else None,
     )
 
 

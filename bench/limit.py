@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent_runtime_ref.stores.sqlite.connection import CACHE_KIB
 from bench.data import Question
-from bench.naive import CACHE_KIB
 from bench.rows import Row, class_limits, limits_sql, terms
 
 _TABLES = """

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent_runtime_ref.stores.sqlite.connection import CACHE_KIB  # as much as the governed store has
 from bench.data import NOW_US, Question
 from bench.rows import Row, class_limits, limits_sql, terms
-
-CACHE_KIB = 8 * 1024  # as much as the governed store has
 
 _TABLES = """
 CREATE TABLE memories(
