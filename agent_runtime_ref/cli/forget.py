@@ -6,9 +6,17 @@ import argparse
 from typing import Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import OPERATOR, add_caller, add_settings, caller_of, is_volatile, opened
+from agent_runtime_ref.cli.options import (
+    OPERATOR,
+    add_caller,
+    add_settings,
+    caller_of,
+    is_volatile,
+    opened,
+    require_named_store,
+)
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
-from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 
@@ -27,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
             "forget --subject person-7 --tenant acme --principal dpo --store sqlite:memory.db --dry-run",
         ),
     )
-    parser.add_argument("--subject", metavar="SUBJECT", required=True, help="whom to forget")
+    parser.add_argument("--subject", type=worded, metavar="SUBJECT", required=True, help="whom to forget")
     parser.add_argument("--dry-run", action="store_true", help="count what would go, and remove nothing")
     add_caller(parser)
     add_format(parser, "json", "yaml")
@@ -36,11 +44,16 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the receipt and return the exit code."""
+    from agent_runtime_ref.clock import SystemClock, timestamp
+
+    require_named_store(args)
     style = format_of(args)
     with reported(style), opened(args) as memory:
         caller = caller_of(args, roles=(OPERATOR,))
         receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
-        print_document(receipt.to_document(), style)
+        # Whoever files the receipt needs to know where and when as well.
+        filed = {"store": memory.store_url, "tenant_id": args.tenant, "at": timestamp(SystemClock().now_us())}
+        print_document(filed | receipt.to_document(), style)
         if is_volatile(memory.store_url):
             note(f"store `{memory.store_url}` ends with this command; nothing else was changed")
     return DONE

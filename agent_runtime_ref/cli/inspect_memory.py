@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.options import add_settings, opened, operator_of, system_user
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, print_lines
-from agent_runtime_ref.cli.parsers import example, positive
+from agent_runtime_ref.cli.parsers import example, positive, worded
 from agent_runtime_ref.cli.records import record_document, table_headings, table_rows, verdict_sentence
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     place.add_argument("--config-dir", metavar="DIR", help="a folder with a memory.yaml in it")
     chosen = parser.add_argument_group("which records")
     chosen.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", metavar="TENANT", help="default: all tenants"
+        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: all tenants"
     )
     chosen.add_argument("--memory-class", action="append", metavar="CLASS", help="may be repeated")
     chosen.add_argument("--kind", action="append", metavar="KIND", help="may be repeated")
@@ -55,12 +55,16 @@ def add_parser(subparsers: Any) -> None:
     chosen.add_argument("--limit", type=positive, metavar="N", help="default: as many as the policy allows")
     who = parser.add_argument_group("for whom")
     who.add_argument(
-        "--as", dest="principal", metavar="PRINCIPAL", help="show what this principal would be shown"
+        "--as",
+        dest="principal",
+        type=worded,
+        metavar="PRINCIPAL",
+        help="show what this principal would be shown",
     )
     who.add_argument(
         "--purpose", metavar="PURPOSE", help=f"for this purpose; with --explain: {DEFAULT_PURPOSE}"
     )
-    who.add_argument("--subject", metavar="SUBJECT", help="the user that the principal acts for")
+    who.add_argument("--subject", type=worded, metavar="SUBJECT", help="the user that the principal acts for")
     who.add_argument(
         "--role", action="append", metavar="ROLE", help="a role of the principal; may be repeated"
     )

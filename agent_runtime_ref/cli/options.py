@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,9 +43,15 @@ def add_caller(parser: argparse.ArgumentParser) -> None:
     """Add who acts: tenant and principal are demanded, since no default could be right."""
     group = parser.add_argument_group("who acts")
     group.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", metavar="TENANT", required=True, help="the tenant"
+        "--tenant",
+        "--tenant-id",
+        dest="tenant",
+        type=worded,
+        metavar="TENANT",
+        required=True,
+        help="the tenant",
     )
-    group.add_argument("--principal", metavar="PRINCIPAL", required=True, help="the principal")
+    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", required=True, help="the principal")
     group.add_argument(
         "--role", action="append", metavar="ROLE", default=None, help="a role; may be repeated"
     )
@@ -109,6 +116,28 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
         policies_digest=settings.policies_digest,
         log=settings.log,
         trace=settings.trace,
+    )
+
+
+def require_named_store(args: argparse.Namespace) -> None:
+    """Return if the command was told which store it changes: by an option, a variable or a settings file.
+
+    Raises:
+        UsageError: it was not; the default are seeds that end with the command, so nothing would be changed.
+    """
+    from agent_runtime_ref.config import ENVIRONMENT, SETTINGS_VARIABLE
+
+    if args.store or os.environ.get(ENVIRONMENT["store"]):
+        return
+    file = args.settings or os.environ.get(SETTINGS_VARIABLE)
+    if file:
+        from agent_runtime_ref.validation import load_document
+
+        if "store" in load_document(Path(file), schema="runtime_config"):
+            return
+    raise UsageError(
+        f"`{args.command}` changes a store, and none is named: name it with --store sqlite:FILE, "
+        f"{ENVIRONMENT['store']} or `store` in a runtime.yaml"
     )
 
 

@@ -38,6 +38,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def worded(text: str) -> str:
+    """Return `text`, which names somebody or something and therefore is not empty."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it must not be empty")
+    return text
+
+
 def example(*lines: str) -> str:
     """Return the epilog that shows how a command is called."""
     return "\n".join(["example:", *(f"  {PROGRAM} {line}" for line in lines)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.options import add_settings, opened, operator_of, system_user
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, print_lines
-from agent_runtime_ref.cli.parsers import example, positive
+from agent_runtime_ref.cli.parsers import example, positive, worded
 from agent_runtime_ref.cli.records import record_document, table_headings, table_rows
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
@@ -50,7 +50,12 @@ def add_parser(subparsers: Any) -> None:
     add_format(showing, "json", "yaml")
     for one in (listing, showing):
         one.add_argument(
-            "--tenant", "--tenant-id", dest="tenant", metavar="TENANT", help="default: all tenants"
+            "--tenant",
+            "--tenant-id",
+            dest="tenant",
+            type=worded,
+            metavar="TENANT",
+            help="default: all tenants",
         )
         add_settings(one)
 

@@ -16,7 +16,7 @@ from agent_runtime_ref.cli.options import (
     system_user,
 )
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
-from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 
@@ -45,7 +45,9 @@ def add_parser(subparsers: Any) -> None:
         "--explain", action="store_true", help="also say what becomes of each record of the tenant"
     )
     add_caller(parser)
-    parser.add_argument("--subject", metavar="SUBJECT", help="the user acted for; default: the principal")
+    parser.add_argument(
+        "--subject", type=worded, metavar="SUBJECT", help="the user acted for; default: the principal"
+    )
     add_format(parser, "json", "yaml")
     add_settings(parser)
 

@@ -43,3 +43,8 @@ def is_terminal() -> bool:
 def note(text: str) -> None:
     """Say something to whoever runs the command, beside the data."""
     print(f"note: {shown(text)}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Say something that must not be missed to whoever runs the command, beside the data."""
+    print(f"warning: {shown(text)}", file=sys.stderr)

@@ -7,9 +7,16 @@ from typing import Any
 
 from agent_runtime_ref.cli.documents import checked_document
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import add_caller, add_settings, caller_of, is_volatile, opened
+from agent_runtime_ref.cli.options import (
+    add_caller,
+    add_settings,
+    caller_of,
+    is_volatile,
+    opened,
+    require_named_store,
+)
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
-from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 
@@ -28,7 +35,9 @@ def add_parser(subparsers: Any) -> None:
         "--candidate", metavar="FILE", required=True, help="a memory_candidate document, - for stdin"
     )
     add_caller(parser)
-    parser.add_argument("--subject", metavar="SUBJECT", help="the user acted for; default: the principal")
+    parser.add_argument(
+        "--subject", type=worded, metavar="SUBJECT", help="the user acted for; default: the principal"
+    )
     add_format(parser, "json", "yaml")
     add_settings(parser)
 
@@ -37,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the receipt and return the exit code."""
     from agent_runtime_ref.contracts import MemoryCandidate
 
+    require_named_store(args)
     candidate = MemoryCandidate.from_document(checked_document(args.candidate, schema="memory_candidate"))
     style = format_of(args)
     with reported(style), opened(args, creates=True) as memory:

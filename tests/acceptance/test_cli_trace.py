@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,50 @@ def test_a_line_that_is_none_is_placed(command: Command, tmp_path: Path) -> None
 
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith(f"{log}:2: ")
+
+
+def test_a_changed_line_of_a_log_file_is_told(command: Command, tmp_path: Path) -> None:
+    """Changed or removed, the first line that does not fit is named, and the exit code is 1."""
+    log, trace = tmp_path / "log.jsonl", tmp_path / "trace.jsonl"
+    command("read", "--query", file_of(tmp_path / "q.yaml", question()), *WHO, "--log", log, "--trace", trace)
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = command("trace", "inspect", "--log", log)
+    log.write_text("".join([lines[0].replace("seed", "sEed"), *lines[1:]]), encoding="utf-8")
+    changed = command("trace", "inspect", "--log", log)
+    log.write_text("".join([lines[0], *lines[2:]]), encoding="utf-8")
+    removed = command("trace", "inspect", "--log", log)
+
+    assert (whole.code, whole.err) == (0, "")
+    assert changed.code == removed.code == 1
+    assert f"warning: {log}:1: the chain of the log does not hold: hash" in changed.err
+    assert f"{log}:2: the chain of the log does not hold: sequence number 3" in removed.err
+    assert removed.out
+    assert (
+        command("trace", "inspect", "--log", trace).code,
+        command("trace", "inspect", "trace-001", "--log", trace).err,
+    ) == (0, "")
+
+
+def test_a_changed_line_in_a_store_is_told(command: Command, store: str) -> None:
+    """The log of writes and that of reads are two chains, and both are verified."""
+    reads = store.removeprefix("sqlite:") + ".reads"
+    with closing(sqlite3.connect(reads)) as connection, connection:
+        connection.execute("UPDATE log SET line = replace(line, 'user-42', 'user-43')")
+    answer = command("trace", "inspect", "--store", store)
+
+    assert answer.code == 1
+    assert "read log:1: the chain of the log does not hold" in answer.err
+
+
+def test_a_missing_log_of_reads_is_said(command: Command, store: str) -> None:
+    """Each time it is looked at, and looking makes no new one."""
+    reads = Path(store.removeprefix("sqlite:") + ".reads")
+    reads.unlink()
+    for _ in range(2):
+        answer = command("trace", "inspect", "--store", store)
+        assert answer.code == 0
+        assert f"no `{reads}` beside the store" in answer.err
+    assert not reads.exists()
 
 
 def test_a_store_or_a_file_and_not_both(command: Command, store: str) -> None:
