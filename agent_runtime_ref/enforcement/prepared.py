@@ -104,25 +104,27 @@ def dedup_digest(store_key: bytes, candidate: MemoryCandidate) -> bytes:
     return hmac.digest(store_key, text.encode("ascii"), hashlib.sha256)
 
 
-def context_of(batch: Sequence[Prepared], store: Store, caller: Caller) -> Context:
+def context_of(batch: Sequence[Prepared], store: Store, caller: Caller, now_us: int) -> Context:
     """Return what the store knows about `batch`, looking only into the caller's own tenant."""
     own = [item for item in batch if item.candidate.tenant_id == caller.tenant_id]
     replacing = [item for item in own if item.candidate.revision_mode == "replace"]
     slots = [item.slot for item in replacing]
-    found = dict(zip(slots, store.heads(caller.tenant_id, slots), strict=True)) if slots else {}
+    found = dict(zip(slots, store.heads(caller.tenant_id, slots, now_us), strict=True)) if slots else {}
     ids = list(dict.fromkeys(one for item in own for one in item.candidate.derived_from))
     appended = [item.dedup for item in own if item.candidate.revision_mode == "append"]
     return Context(
         heads=[found.get(item.slot) if item.candidate.revision_mode == "replace" else None for item in batch],
         lineage=store.lineage(caller.tenant_id, ids) if ids else {},
-        duplicates=_duplicates(store, caller.tenant_id, appended),
+        duplicates=_duplicates(store, caller.tenant_id, appended, now_us),
         forgotten=frozenset(store.tombstoned(caller.tenant_id, [item.tombstone for item in own])),
     )
 
 
-def _duplicates(store: Store, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, MemoryRecord]:
+def _duplicates(
+    store: Store, tenant_id: str, digests: Sequence[bytes], now_us: int
+) -> dict[bytes, MemoryRecord]:
     """Return the records that are there already, as they are now: a receipt shows them as they were seen."""
-    held = store.find_duplicate(tenant_id, digests) if digests else {}
+    held = store.find_duplicate(tenant_id, digests, now_us) if digests else {}
     if not held:
         return {}
     records = {one.memory_id: one for one in store.fetch(tenant_id, list(held.values()))}
@@ -163,8 +165,8 @@ def _lineage(candidate: MemoryCandidate, context: Context) -> dict[str, Any]:
 
 
 def _replaces(head: Head | None, words: Words) -> dict[str, Any] | None:
-    if head is None or head.memory_id is None:
-        return None
+    if head is None or head.memory_id is None or head.status != "active":
+        return None  # what has expired is shown to nobody and protects nothing
     return {
         "record_id": words.safe(head.memory_id),
         "trust_rank": head.trust_rank,

@@ -109,7 +109,7 @@ class WriteGate:
         return self._committed(batch, call)
 
     def _committed(self, batch: Sequence[Prepared], call: Call) -> list[Outcome]:
-        context = context_of(batch, self._store, call.caller)
+        context = context_of(batch, self._store, call.caller, call.at_us)
         words = self._attributes.words
         candidates = [
             document_of(item, head, context, words) for item, head in zip(batch, context.heads, strict=True)
@@ -125,7 +125,7 @@ class WriteGate:
             for text in (verdict.line, event_text(verdict.event), *([event_text(event)] if event else []))
         ]
         held = [verdict.held for verdict in verdicts if verdict.held is not None]
-        committed = self._store.commit(WriteBatch(changes=changes, lines=lines, held=held))
+        committed = self._store.commit(WriteBatch(changes, lines, held, now_us=call.at_us))
         self._recorder.mirror(
             [
                 one

@@ -137,10 +137,14 @@ class Slot(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The active record of a slot, or, with `memory_id=None`, only its highest revision."""
+    """The active record of a slot, or, with `memory_id=None`, only its highest revision.
+
+    Where every active record of a slot has expired, the status is "expired" and the trust rank 0: nothing
+    stands in the way of a replacement, which supersedes them and counts their revisions on.
+    """
 
     memory_id: str | None
-    trust_rank: int  # the highest among the slot's active records
+    trust_rank: int  # the highest among the slot's active records that have not expired
     revision: int
     status: str
 
@@ -183,12 +187,14 @@ class Change:
 class WriteBatch:
     """Records and log lines that are kept together or not at all.
 
-    `held` names the duplicates that were found instead of something to put.
+    `held` names the duplicates that were found instead of something to put. `now_us` is the instant of the
+    decision, by which records have expired or not; at 0 nothing has.
     """
 
     changes: Sequence[Change]
     lines: Sequence[str] = ()
     held: Sequence[Held] = ()
+    now_us: int = 0
 
 
 class CommitOutcome(NamedTuple):
@@ -240,14 +246,14 @@ class Store(Protocol):
     def scan(self, request: SearchRequest, batch: int) -> Iterator[list[Match]]:
         """Every match that the plan admits, best first, in batches of `batch`, from one snapshot."""
 
-    def heads(self, tenant_id: str, slots: Sequence[Slot]) -> list[Head | None]:
-        """What is active in each slot, in the order of `slots`."""
+    def heads(self, tenant_id: str, slots: Sequence[Slot], now_us: int = 0) -> list[Head | None]:
+        """What is active in each slot at `now_us`, in the order of `slots`."""
 
     def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
 
-    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, str]:
-        """The active record of each digest that is taken."""
+    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
+        """The active record of each digest that is taken; one that has expired at `now_us` takes none."""
 
     def tombstoned(self, tenant_id: str, digests: Sequence[bytes]) -> set[bytes]:
         """Those digests (see `tombstone_digest`) whose content was forgotten."""

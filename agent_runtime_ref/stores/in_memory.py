@@ -91,11 +91,11 @@ class InMemoryStore:
                     verdicts[id(match)] = exclusion(request.plan, attributes)
         return [(match, verdicts[id(match)]) for match in ranked(matches)]
 
-    def heads(self, tenant_id: str, slots: Sequence[Slot]) -> list[Head | None]:
-        """What is active in each slot."""
+    def heads(self, tenant_id: str, slots: Sequence[Slot], now_us: int = 0) -> list[Head | None]:
+        """What is active in each slot at `now_us`."""
         with self._opened():
             tenant = self._tenants.get(tenant_id)
-            return [tenant.head(Slot(*slot)) if tenant else None for slot in slots]
+            return [tenant.head(Slot(*slot), now_us) if tenant else None for slot in slots]
 
     def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
@@ -106,12 +106,12 @@ class InMemoryStore:
                 one["record_id"]: Parent(one["trust_rank"], one["subject"], one["status"]) for one in known
             }
 
-    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, str]:
+    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
         with self._opened():
-            tenant = self._tenants.get(tenant_id)
-            held = tenant.dedup if tenant else {}
-            return {digest: held[digest] for digest in digests if digest in held}
+            tenant = self._tenants.get(tenant_id) or Tenant()
+            held = {digest: tenant.holder(digest, now_us) for digest in digests}
+            return {digest: memory_id for digest, memory_id in held.items() if memory_id is not None}
 
     def tombstoned(self, tenant_id: str, digests: Sequence[bytes]) -> set[bytes]:
         """Those digests whose content was forgotten."""
@@ -131,7 +131,7 @@ class InMemoryStore:
         with self._opened():
             relied.check(self, batch)
             try:
-                outcomes = [self._put(change, undo) for change in batch.changes]
+                outcomes = [self._put(change, batch.now_us, undo) for change in batch.changes]
                 self._log.append(batch.lines, read=False)
             except BaseException:
                 for step in reversed(undo):
@@ -139,34 +139,36 @@ class InMemoryStore:
                 raise
         return outcomes
 
-    def _put(self, change: Change, undo: Undo) -> CommitOutcome:
+    def _put(self, change: Change, now_us: int, undo: Undo) -> CommitOutcome:
         record = change.record
         tenant = self._tenants.setdefault(record.tenant_id, Tenant())
-        retired = self._superseded(tenant, change)
+        retired = self._superseded(tenant, change, now_us)
         for entry in retired:
             tenant.retire(entry, undo)
-        taken = None if change.dedup is None else tenant.dedup.get(change.dedup)
-        if taken is not None:
-            raise DuplicateRecordError(self.url, taken)
+        if change.dedup is not None:
+            taken = tenant.holder(change.dedup, now_us)
+            if taken is not None:
+                raise DuplicateRecordError(self.url, taken)
+            tenant.release(change.dedup, undo)
         if record.memory_id in tenant.entries:
             raise RevisionConflictError(self.url, "a record of this id exists")
         tenant.add(Entry.of(record, change.dedup), undo)
         return CommitOutcome(record.memory_id, tuple(entry.record.memory_id for entry in retired))
 
-    def _superseded(self, tenant: Tenant, change: Change) -> list[Entry]:
+    def _superseded(self, tenant: Tenant, change: Change, now_us: int) -> list[Entry]:
         record, expected = change.record, change.supersedes
         slot = Slot(record.subject, record.memory_class, record.kind, record.key)
         if slot.key is None:
-            if expected is not None and tenant.head(slot) != expected:
+            if expected is not None and tenant.head(slot, now_us) != expected:
                 raise RevisionConflictError(self.url, f"revision {expected.revision} is no longer the last")
             return []
         replaces = record.status == "active"
         if expected is None and not (replaces and change.exclusive):
             return []
-        if tenant.head(slot) != expected:
+        if tenant.head(slot, now_us) != expected:
             raise RevisionConflictError(self.url, f"another record is active under key `{slot.key}`")
         # What is held in quarantine replaces nothing yet; its expectation was checked all the same.
-        return tenant.active(slot) if replaces else []
+        return tenant.active(slot, now_us) if replaces else []
 
     def append_lines(self, lines: Sequence[str], *, read: bool) -> None:
         """Log what is not part of a write."""

@@ -68,31 +68,45 @@ class Tenant:
         own = entry.attributes
         for memory_id in self._by_key.get((own["subject"], own["key"]), ()):
             other = self.entries[memory_id].attributes
-            expires_ns = other["expires_ns"]
-            alive = expires_ns is None or expires_ns > now_us * 1000
-            if alive and other["trust_rank"] > own["trust_rank"]:
+            if _alive(other, now_us) and other["trust_rank"] > own["trust_rank"]:
                 return True
         return False
 
-    def active(self, slot: Slot) -> list[Entry]:
-        """The active entries of a slot with a key, the head first."""
+    def active(self, slot: Slot, now_us: int) -> list[Entry]:
+        """The active entries of a slot with a key, the head first and what has expired last."""
         subject, memory_class, kind, key = slot
         assert key is not None
         held = [self.entries[memory_id] for memory_id in self._by_key.get((subject, key), ())]
         same = [one for one in held if (one.record.memory_class, one.record.kind) == (memory_class, kind)]
-        return sorted(same, key=_head_order)
+        return sorted(same, key=lambda one: (not _alive(one.attributes, now_us), *_head_order(one)))
 
-    def head(self, slot: Slot) -> Head | None:
-        """What is active in a slot, or the highest revision where the slot has no key."""
+    def head(self, slot: Slot, now_us: int) -> Head | None:
+        """What is active in a slot at `now_us`, or the highest revision where the slot has no key."""
         if slot.key is None:
             revision = self._revisions.get((slot.memory_class, slot.kind))
             return None if revision is None else Head(None, 0, revision, "active")
-        held = self.active(slot)
+        held = self.active(slot, now_us)
         if not held:
             return None
         # Whoever replaces several records at once must be trusted as much as the most trusted of them.
-        trust_rank = max(one.attributes["trust_rank"] for one in held)
-        return Head(held[0].record.memory_id, trust_rank, held[0].record.revision, "active")
+        ranks = [one.attributes["trust_rank"] for one in held if _alive(one.attributes, now_us)]
+        revision = max(one.record.revision for one in held)
+        return Head(
+            held[0].record.memory_id, max(ranks, default=0), revision, "active" if ranks else "expired"
+        )
+
+    def holder(self, digest: bytes, now_us: int) -> str | None:
+        """The record that a dedup key leads to, unless it has expired."""
+        memory_id = self.dedup.get(digest)
+        if memory_id is None or not _alive(self.entries[memory_id].attributes, now_us):
+            return None
+        return memory_id
+
+    def release(self, digest: bytes, undo: Undo) -> None:
+        """Take a dedup key from an expired record."""
+        memory_id = self.dedup.pop(digest, None)
+        if memory_id is not None:
+            undo.append(lambda: self.dedup.setdefault(digest, memory_id))
 
     def add(self, entry: Entry, undo: Undo) -> None:
         """Put an entry whose id is free."""
@@ -157,7 +171,8 @@ class Tenant:
             if record.key is not None:
                 self._by_key.setdefault((record.subject, record.key), set()).add(record.memory_id)
             if entry.dedup is not None:
-                self.dedup[entry.dedup] = record.memory_id
+                # Never taken from another: one that had expired gave its key away before.
+                self.dedup.setdefault(entry.dedup, record.memory_id)
 
     def _unindex(self, entry: Entry) -> None:
         record = entry.record
@@ -175,6 +190,11 @@ def _drop(index: dict[Any, set[str]], key: object, memory_id: str) -> None:
         held.discard(memory_id)
         if not held:
             del index[key]
+
+
+def _alive(attributes: dict[str, Any], now_us: int) -> bool:
+    expires_ns = attributes["expires_ns"]
+    return expires_ns is None or expires_ns > now_us * 1000
 
 
 def _head_order(entry: Entry) -> tuple[int, int, int, str]:

@@ -33,7 +33,7 @@ def check(store: Store, batch: WriteBatch) -> None:
             raise RevisionConflictError(store.url, "a record it is derived from changed meanwhile")
     held = [(one.tenant_id, (one.digest, one.memory_id)) for one in batch.held]
     for tenant_id, holders in _grouped(held):
-        found = store.find_duplicate(tenant_id, list(dict(holders)))
+        found = store.find_duplicate(tenant_id, list(dict(holders)), batch.now_us)
         if any(found.get(digest) != memory_id for digest, memory_id in holders):
             raise RevisionConflictError(store.url, "the record it repeats went meanwhile")
 

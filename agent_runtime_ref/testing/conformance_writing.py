@@ -10,7 +10,7 @@ from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError
 from agent_runtime_ref.stores.base import Change, Head, Held, Parent, Slot, Store, WriteBatch
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.testing.conformance_base import TENANT, StoreCases, ask, ids, put, raises
-from agent_runtime_ref.testing.records import make_record
+from agent_runtime_ref.testing.records import NOW, NOW_US, make_record
 
 # Ids that careless comparison, escaping or joining would take for one another.
 ALIKE = (
@@ -223,6 +223,43 @@ class WritingCases(StoreCases):
             store.commit(WriteBatch([good], held=[Held(TENANT, b"digest", "mem-1")]))
 
             assert ids(ask(store)) == ["mem-1", "mem-2"]
+
+    def test_an_expired_record_gives_way(self) -> None:
+        """It heads no slot and holds no dedup key; a replacement counts its revision on."""
+        gone = make_record("mem-1", key="queue", trust_level="high", revision=3, expires_at=NOW)
+        fresh = make_record("mem-2", key="queue", revision=4)
+        with self.opened() as store:
+            store.commit(WriteBatch([Change(gone, dedup=b"digest")]))
+            assert store.heads(TENANT, [SLOT], NOW_US - 1) == [Head("mem-1", 3, 3, "active")]
+            assert store.find_duplicate(TENANT, [b"digest"], NOW_US - 1) == {b"digest": "mem-1"}
+            head = store.heads(TENANT, [SLOT], NOW_US)[0]
+            assert head == Head("mem-1", 0, 3, "expired")
+            assert store.find_duplicate(TENANT, [b"digest"], NOW_US) == {}
+
+            twice = make_record("mem-2")  # the whole batch is taken back, the key of the expired one too
+            failing = [Change(make_record("mem-2"), dedup=b"digest"), Change(twice)]
+            raises(RevisionConflictError, store.commit, WriteBatch(failing, now_us=NOW_US))
+            assert store.find_duplicate(TENANT, [b"digest"]) == {b"digest": "mem-1"}
+            (outcome,) = store.commit(WriteBatch([Change(fresh, head, dedup=b"digest")], now_us=NOW_US))
+
+            assert outcome.superseded == ("mem-1",)
+            assert store.find_duplicate(TENANT, [b"digest"], NOW_US) == {b"digest": "mem-2"}
+            assert store.heads(TENANT, [SLOT], NOW_US) == [Head("mem-2", 2, 4, "active")]
+
+    def test_an_append_beside_an_expired_record_keeps_the_key(self) -> None:
+        """The dedup key stays with the new record when the expired one is superseded."""
+        gone = make_record("mem-1", key="queue", expires_at=NOW)
+        with self.opened() as store:
+            store.commit(WriteBatch([Change(gone, dedup=b"digest")]))
+            again = make_record("mem-2", key="queue", kind="preference")
+            store.commit(WriteBatch([Change(again, dedup=b"digest", exclusive=False)], now_us=NOW_US))
+            head = store.heads(TENANT, [SLOT], NOW_US)[0]
+            replacement = Change(make_record("mem-3", key="queue", revision=2), head)
+            failing = WriteBatch([replacement, Change(make_record("mem-3"))], now_us=NOW_US)
+            raises(RevisionConflictError, store.commit, failing)
+            store.commit(WriteBatch([replacement], now_us=NOW_US))
+
+            assert store.find_duplicate(TENANT, [b"digest"], NOW_US) == {b"digest": "mem-2"}
 
     def test_dedup_keys_are_a_tenants_own(self) -> None:
         """The same memory of another tenant is no duplicate."""

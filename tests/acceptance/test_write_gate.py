@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import GovernedMemory, MemoryCandidate, PolicyDeniedError, WriteReceipt
+from agent_runtime_ref.testing import FrozenClock
 from tests.support import caller, candidate, events, note, query
 
 AWS_KEY = "AKIA" + "Q3EGRIXW7T5ZPLMN"
@@ -139,6 +140,23 @@ def test_lower_trust_never_replaces_higher(memory: GovernedMemory) -> None:
         memory.write(rumour, caller=caller(roles=("curator",)))
 
     assert refused.value.decision.reasons == ("lower_trust_replaces_higher",)
+
+
+def test_what_has_expired_blocks_nothing(memory: GovernedMemory, clock: FrozenClock) -> None:
+    """After its end a memory is neither a duplicate of what is written nor too trusted to be replaced."""
+    confirmed = candidate("allergic to nuts", key="allergy", memory_class="profile", kind="preference",
+                          source="user_confirmed_preference")  # fmt: skip
+    first = memory.write(confirmed, caller=caller()).record
+    noted = memory.write(note("a note"), caller=caller()).record
+    assert first.expires_at is not None
+    clock.advance(days=5000)
+    again = memory.write(note("a note"), caller=caller())
+    rumour = candidate("not allergic", key="allergy", memory_class="profile", kind="preference",
+                       source="agent_authored", revision_mode="replace")  # fmt: skip
+    replaced = memory.write(rumour, caller=caller(roles=("curator",)))
+
+    assert (again.duplicate_of, again.record.memory_id != noted.memory_id) == (None, True)
+    assert (replaced.effect, replaced.supersedes, replaced.record.revision) == ("allow", first.memory_id, 2)
 
 
 def test_a_derived_record_has_the_minimum_of_its_origins(memory: GovernedMemory) -> None:

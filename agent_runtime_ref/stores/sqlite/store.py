@@ -100,13 +100,13 @@ class SqliteStore:
             raise RecordNotFoundError(self.url, memory_id)
         return found[0]
 
-    def heads(self, tenant_id: str, slots: Sequence[Slot]) -> list[Head | None]:
-        """What is active in each slot, from one snapshot."""
+    def heads(self, tenant_id: str, slots: Sequence[Slot], now_us: int = 0) -> list[Head | None]:
+        """What is active in each slot at `now_us`, from one snapshot."""
         tid = self._tenants.number(tenant_id)
         if tid is None:
             return [None] * len(slots)
         with self._snapshot() as connection:
-            return [write.head_of(connection, tid, Slot(*slot)) for slot in slots]
+            return [write.head_of(connection, tid, Slot(*slot), now_us) for slot in slots]
 
     def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
@@ -117,11 +117,12 @@ class SqliteStore:
         )
         return {row[0]: Parent(*row[1:]) for row in found}
 
-    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes]) -> dict[bytes, str]:
+    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
         sql = (
             "SELECT d.digest,r.memory_id FROM dedup d JOIN records r ON r.rid=d.rid"
-            " WHERE d.tid=? AND d.digest IN"
+            f" WHERE r.status='active' AND (r.expires_us IS NULL OR r.expires_us>{int(now_us)})"
+            " AND d.tid=? AND d.digest IN"
         )
         return dict(self._by_value(sql, tenant_id, digests))
 
@@ -144,7 +145,7 @@ class SqliteStore:
         """Put a batch and its log lines in one transaction, or nothing."""
         with self._pool.transaction() as connection:
             relied.check(self, batch)
-            writer = write.Writer(connection, self.path)
+            writer = write.Writer(connection, self.path, batch.now_us)
             made = self._tenants.ensure(connection, [change.record.tenant_id for change in batch.changes])
             outcomes = [writer.put(made[change.record.tenant_id], change) for change in batch.changes]
             writer.flush()

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError
@@ -24,10 +24,21 @@ _RAISE_REVISION = (
     " ON CONFLICT DO UPDATE SET revision=excluded.revision WHERE excluded.revision>revision"
 )
 _ACTIVE = (
-    "SELECT rid,memory_id,trust_rank,revision FROM records WHERE tid=? AND key=? AND subject IS ?"
+    "SELECT rid,memory_id,trust_rank,revision,expires_us IS NOT NULL AND expires_us<=? AS expired"
+    " FROM records WHERE tid=? AND key=? AND subject IS ?"
     " AND status='active' AND memory_class=? AND kind=?"
-    " ORDER BY revision DESC,trust_rank DESC,created_us DESC,memory_id"
+    " ORDER BY expired,revision DESC,trust_rank DESC,created_us DESC,memory_id"
 )
+
+
+class _Active(NamedTuple):
+    """An active record of a slot."""
+
+    rid: int
+    memory_id: str
+    trust_rank: int
+    revision: int
+    expired: int
 
 
 def postings(record: MemoryRecord, tid: int, rid: int) -> Iterator[tuple[int, str, int, int]]:
@@ -39,15 +50,15 @@ def postings(record: MemoryRecord, tid: int, rid: int) -> Iterator[tuple[int, st
         yield tid, term, rid, 1
 
 
-def head_of(connection: sqlite3.Connection, tid: int, slot: Slot) -> Head | None:
-    """What is active in a slot, or the highest revision where the slot has no key."""
+def head_of(connection: sqlite3.Connection, tid: int, slot: Slot, now_us: int) -> Head | None:
+    """What is active in a slot at `now_us`, or the highest revision where the slot has no key."""
     if slot.key is None:
         row = connection.execute(
             "SELECT revision FROM revisions WHERE tid=? AND memory_class=? AND kind=?",
             (tid, slot.memory_class, slot.kind),
         ).fetchone()
         return None if row is None else Head(None, 0, row[0], "active")
-    return _head(_active(connection, tid, slot))
+    return _head(_active(connection, tid, slot, now_us))
 
 
 class Writer:
@@ -56,8 +67,9 @@ class Writer:
     A change that could depend on one before it in the same batch makes the collected rows be inserted first.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, now_us: int) -> None:
         self._connection = connection
+        self._now_us = now_us
         self._path = str(path)
         self._next: dict[int, int] = {}
         self._pending: list[tuple[int, int, Change]] = []
@@ -106,21 +118,21 @@ class Writer:
     def _supersede(self, tid: int, slot: Slot, change: Change) -> tuple[str, ...]:
         expected = change.supersedes
         if slot.key is None:
-            if expected is not None and head_of(self._connection, tid, slot) != expected:
+            if expected is not None and head_of(self._connection, tid, slot, self._now_us) != expected:
                 raise RevisionConflictError(self._path, f"revision {expected.revision} is no longer the last")
             return ()
         replaces = change.record.status == "active"
         if expected is None and not (replaces and change.exclusive):
             return ()
-        found = _active(self._connection, tid, slot)
+        found = _active(self._connection, tid, slot, self._now_us)
         if _head(found) != expected:
             raise RevisionConflictError(self._path, f"another record is active under key `{slot.key}`")
         # What is held in quarantine replaces nothing yet; its expectation was checked all the same.
         if not replaces:
             return ()
         for row in found:
-            self._retire(tid, row[0])
-        return tuple(row[1] for row in found)
+            self._retire(tid, row.rid)
+        return tuple(row.memory_id for row in found)
 
     def _retire(self, tid: int, rid: int) -> None:
         execute = self._connection.execute
@@ -132,11 +144,16 @@ class Writer:
 
     def _refuse_duplicate(self, tid: int, digest: bytes) -> None:
         row = self._connection.execute(
-            "SELECT r.memory_id FROM dedup d JOIN records r ON r.rid=d.rid WHERE d.tid=? AND d.digest=?",
+            "SELECT r.memory_id,r.expires_us FROM dedup d JOIN records r ON r.rid=d.rid"
+            " WHERE d.tid=? AND d.digest=?",
             (tid, digest),
         ).fetchone()
-        if row is not None:
+        if row is None:
+            return
+        if row[1] is None or row[1] > self._now_us:
             raise DuplicateRecordError(self._path, row[0])
+        # What has expired is shown to nobody, so it must not stand for what is written now.
+        self._connection.execute("DELETE FROM dedup WHERE tid=? AND digest=?", (tid, digest))
 
     def _new_rid(self, tid: int) -> int:
         last = self._next.get(tid)
@@ -150,15 +167,18 @@ class Writer:
         return int(last) + 1
 
 
-def _active(connection: sqlite3.Connection, tid: int, slot: Slot) -> list[tuple[int, str, int, int]]:
-    return connection.execute(_ACTIVE, (tid, slot.key, slot.subject, slot.memory_class, slot.kind)).fetchall()
+def _active(connection: sqlite3.Connection, tid: int, slot: Slot, now_us: int) -> list[_Active]:
+    values = (now_us, tid, slot.key, slot.subject, slot.memory_class, slot.kind)
+    return [_Active(*row) for row in connection.execute(_ACTIVE, values)]
 
 
-def _head(active: Sequence[tuple[int, str, int, int]]) -> Head | None:
+def _head(active: Sequence[_Active]) -> Head | None:
     if not active:
         return None
     # Whoever replaces several records at once must be trusted as much as the most trusted of them.
-    return Head(active[0][1], max(row[2] for row in active), active[0][3], "active")
+    ranks = [row.trust_rank for row in active if not row.expired]
+    revision = max(row.revision for row in active)
+    return Head(active[0].memory_id, max(ranks, default=0), revision, "active" if ranks else "expired")
 
 
 def _holds_dedup(change: Change) -> bool:
