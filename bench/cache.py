@@ -7,11 +7,10 @@ import os
 import shutil
 from pathlib import Path
 
-from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.recall.analysis import ANALYSER_VERSION
-from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.sqlite.schema import MIGRATIONS
 from bench import data
+from bench.direct import models
 
 CHECKOUT = Path(__file__).parents[1]  # where a process that runs a module of this package must stand
 
@@ -36,6 +35,9 @@ def kept_folder(records: int) -> Path:
 
 
 def _digest() -> str:
-    """Return a digest of what a store's contents follow from: its tables, the policies, the records."""
-    parts = (MIGRATIONS, ANALYSER_VERSION, load_bundle(policies_path()).digest, data.VERSION, data.SEED)
+    """Return a digest of what a store's contents follow from: its tables, policy, the records."""
+    assigned = sorted(
+        (kind, record.trust_level, record.retention, str(lives)) for kind, (record, lives) in models().items()
+    )
+    parts = (MIGRATIONS, ANALYSER_VERSION, assigned, data.VERSION, data.SEED)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 import jsonschema_rs
 
 from agent_runtime_ref import MemoryRecord, validation
 from agent_runtime_ref.policy.bundle import load_bundle
-from agent_runtime_ref.policy.embedded import new_interpreter
+from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from bench.data import NOW_US, Slice, candidates
 from bench.governed import WRITE, admitted, listening
@@ -57,12 +58,7 @@ def measure_batch(*, rounds: int) -> Measured:
     document = _write_document(Slice("tenant-000", 0, 1_000, NOW_US))
     whole = json.loads(document)
     singles = [json.dumps({**whole, "candidates": [one]}) for one in whole["candidates"]]
-    interpreter = new_interpreter(load_bundle(policies_path()))
-
-    def decide(text: str) -> str:
-        interpreter.set_input_json(text)
-        return interpreter.eval_rule_as_json("data.memory.write.decision")
-
+    decide = partial(EmbeddedEngine(load_bundle(policies_path())).evaluate, WRITE)
     contenders: dict[str, Callable[[int], object]] = {
         "one call": lambda _: decide(document),
         "each alone": lambda _: [decide(one) for one in singles],

@@ -29,7 +29,7 @@ class DirectWriter:
         self._store: Store = open_store(f"sqlite:{path}")
         self._key = self._store.store_key()
         self._ids = RandomIds()
-        self._models = _models()
+        self._models = models()
 
     def put(self, part: Slice) -> list[MemoryRecord]:
         """Keep a slice at its instant, and return its records."""
@@ -56,7 +56,7 @@ class DirectWriter:
         return Change(record=record, dedup=dedup_digest(self._key, candidate), exclusive=False)
 
 
-def _models() -> dict[_Kind, tuple[MemoryRecord, timedelta | None]]:
+def models() -> dict[_Kind, tuple[MemoryRecord, timedelta | None]]:
     """Return for each shape the record that the gate makes of one, and how long it lives."""
     wanted = {(shape.memory_class, shape.kind, shape.source) for shape in SHAPES}
     samples: dict[_Kind, MemoryCandidate] = {}

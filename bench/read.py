@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent_runtime_ref.policy.bundle import load_bundle
-from agent_runtime_ref.policy.embedded import new_interpreter
+from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from bench.build import Bench, Scale
 from bench.data import Question, questions
-from bench.governed import Reader, listening, opened
+from bench.governed import READ, Reader, listening, opened
 from bench.ratios import Timings, interleaved
 from bench.report import Line, Measured, Times
 
@@ -92,15 +93,9 @@ def documents(bench: Bench, asked: Sequence[Question]) -> list[str]:
     return found
 
 
-def bare_decision() -> Callable[[str], str]:
-    """Return the engine itself: a document in, the read decision out, both as JSON text."""
-    interpreter = new_interpreter(load_bundle(policies_path()))
-
-    def decide(document: str) -> str:
-        interpreter.set_input_json(document)
-        return interpreter.eval_rule_as_json("data.memory.read.decision")
-
-    return decide
+def bare_decision() -> Callable[[str], object]:
+    """Return the engine by itself: a document as JSON text in, the read decision out."""
+    return partial(EmbeddedEngine(load_bundle(policies_path())).evaluate, READ)
 
 
 def _row(bench: Bench, row: str, rounds: int, seconds_max: float) -> Timings:
