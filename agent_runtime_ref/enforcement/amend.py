@@ -86,6 +86,7 @@ def change_of(item: Prepared, record: MemoryRecord, head: Head | None, context: 
         exclusive=replacing,
         # One who may learn a forgotten memory again relies on no absence.
         unforgotten=None if item.tombstone in context.forgotten else item.tombstone,
+        original=None if record.content == item.candidate.content else item.tombstone,
         parents={one: context.lineage[one] for one in record.derived_from if one in context.lineage},
     )
 

@@ -81,7 +81,7 @@ def prepared(
         findings=scanner.scan(texts),
         language=language(content),
         size_bytes=size + len((candidate.summary or "").encode("utf-8", "surrogatepass")),
-        tombstone=tombstone_digest(store_key, candidate.tenant_id, content),
+        tombstone=tombstone_digest(store_key, candidate.tenant_id, candidate.subject, content),
         dedup=dedup_digest(store_key, candidate),
         pinned=pinned,
     )
@@ -154,7 +154,10 @@ def _kinds(findings: Sequence[Finding]) -> list[tuple[str, str]]:
 
 def _lineage(candidate: MemoryCandidate, context: Context) -> dict[str, Any]:
     ids = candidate.derived_from
-    known = [context.lineage[one] for one in ids if one in context.lineage]
+    # A parent that nobody is shown, or that is about somebody else, looks like one that does not exist: the
+    # answer must not tell which ids there are.
+    found = [context.lineage[one] for one in ids if one in context.lineage]
+    known = [one for one in found if one.status == "active" and one.subject in (None, candidate.subject)]
     subjects = {parent.subject for parent in known if parent.subject is not None}
     return {
         "count": len(ids),

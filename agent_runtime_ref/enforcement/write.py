@@ -69,7 +69,11 @@ class WriteGate:
         return outcome
 
     def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
-        """Return one receipt or refusal for each candidate, in order; one transaction a batch."""
+        """Return one receipt or refusal for each candidate, in order; one transaction a batch.
+
+        All candidates are taken in before the first batch is committed: an iterable that fails on the way
+        leaves nothing written whose receipt would be lost.
+        """
         return self._all(((candidate, None) for candidate in candidates), caller)
 
     def load(self, records: Iterable[tuple[MemoryCandidate, Pinned]], *, caller: Caller) -> list[Outcome]:
@@ -78,7 +82,7 @@ class WriteGate:
 
     def _all(self, pairs: Iterator[tuple[MemoryCandidate, Pinned | None]], caller: Caller) -> list[Outcome]:
         key = self._store.store_key()
-        items = (prepared(one, scanner=self._scanner, store_key=key, pinned=pin) for one, pin in pairs)
+        items = [prepared(one, scanner=self._scanner, store_key=key, pinned=pin) for one, pin in pairs]
         outcomes: list[Outcome] = []
         for batch in _batches(items):
             outcomes.extend(self._written(batch, caller))

@@ -170,7 +170,9 @@ class Change:
     """One record to put, with the head that its writer saw.
 
     `supersedes=None` on an active record with a key says that its slot has no active record;
-    `exclusive=False` drops that condition, for an append that may stand beside others. `unforgotten` and
+    `exclusive=False` drops that condition, for an append that may stand beside others. `original` is the
+    tombstone digest of what was written, where the record holds a redacted form of it: forgetting leaves a
+    tombstone of both. `unforgotten` and
     `parents` are what the decision relied on besides: a digest that had no tombstone, and the records it is
     derived from, as they were.
     """
@@ -180,6 +182,7 @@ class Change:
     dedup: bytes | None = None
     exclusive: bool = True
     unforgotten: bytes | None = None
+    original: bytes | None = None
     parents: Mapping[str, Parent] = field(default_factory=dict)
 
 

@@ -152,7 +152,7 @@ class InMemoryStore:
             tenant.release(change.dedup, undo)
         if record.memory_id in tenant.entries:
             raise RevisionConflictError(self.url, "a record of this id exists")
-        tenant.add(Entry.of(record, change.dedup), undo)
+        tenant.add(Entry.of(record, change.dedup, change.original), undo)
         return CommitOutcome(record.memory_id, tuple(entry.record.memory_id for entry in retired))
 
     def _superseded(self, tenant: Tenant, change: Change, now_us: int) -> list[Entry]:
@@ -228,8 +228,10 @@ class InMemoryStore:
     def _counts(self, tenant: Tenant, found: list[Entry], tenant_id: str, subject: str) -> ForgetCounts:
         digests: dict[str, set[str]] = {}
         for entry in found:
-            digest = tombstone_digest(self._store_key, tenant_id, entry.record.content).hex()
-            digests.setdefault(entry.record.memory_class, set()).add(digest)
+            record = entry.record
+            mark = tombstone_digest(self._store_key, tenant_id, record.subject, record.content)
+            marks = {one.hex() for one in (mark, entry.original) if one is not None}
+            digests.setdefault(record.memory_class, set()).update(marks)
         own = sum(entry.record.subject == subject for entry in found)
         return ForgetCounts(
             records=own,

@@ -23,13 +23,14 @@ class Entry:
     text_terms: frozenset[str]
     labels: frozenset[str]
     dedup: bytes | None
+    original: bytes | None  # tombstone digest of what was written, where it was redacted
 
     @classmethod
-    def of(cls, record: MemoryRecord, dedup: bytes | None) -> Entry:
+    def of(cls, record: MemoryRecord, dedup: bytes | None, original: bytes | None) -> Entry:
         """The entry of a record; a word in both text and labels counts as text."""
         text = record_terms(record.summary, record.content)
         labels = label_terms(record.kind, record.key) - text
-        return cls(record, record_attributes(record, outranked=False), text, labels, dedup)
+        return cls(record, record_attributes(record, outranked=False), text, labels, dedup, original)
 
     def matched(self, terms: tuple[str, ...]) -> tuple[str, ...]:
         """The terms by which the record is found: those in its text, or, where none is, in its labels."""

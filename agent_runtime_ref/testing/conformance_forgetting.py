@@ -113,14 +113,26 @@ class ForgettingCases(StoreCases):
             fill(store)
             forget(store)
             key = store.store_key()
-            again = tombstone_digest(key, TENANT, "  Apricot\nMARMALADE ")
-            elsewhere = tombstone_digest(key, "tenant-b", "apricot marmalade")
+            again = tombstone_digest(key, TENANT, SUBJECT, "  Apricot\nMARMALADE ")
+            elsewhere = tombstone_digest(key, "tenant-b", SUBJECT, "apricot marmalade")
+            others = [tombstone_digest(key, TENANT, one, "apricot marmalade") for one in (None, "user-4")]
 
-            assert store.tombstoned(TENANT, [again, elsewhere, b"x"]) == {again}
+            assert store.tombstoned(TENANT, [again, elsewhere, *others, b"x"]) == {again}
             assert store.tombstoned("tenant-b", [again, elsewhere]) == set()
             assert ask(store).considered == 2
             late = Change(make_record("late", content="apricot marmalade"), unforgotten=again)
             raises(RevisionConflictError, store.commit, WriteBatch([late]))
+
+    def test_redacted_content_is_known_again_as_it_was_written(self) -> None:
+        """Of a redacted record both what was kept and what was written leave a tombstone."""
+        with self.opened() as store:
+            redacted = make_record("own", subject=SUBJECT, content="the key is [redacted]")
+            store.commit(WriteBatch([Change(redacted, original=b"as it was written")]))
+            counts = forget(store)
+            kept = tombstone_digest(store.store_key(), TENANT, SUBJECT, redacted.content)
+
+            assert counts.tombstones == 2
+            assert store.tombstoned(TENANT, [b"as it was written", kept]) == {b"as it was written", kept}
 
     def test_forgetting_again_or_nobody_finds_nothing(self) -> None:
         """A second time, an unknown subject and one that looks like it find nothing and are logged."""

@@ -19,6 +19,10 @@ def _remember(memory: GovernedMemory) -> None:
         candidate(f"{PLANTED[0]} is the first word", subject="person-7351", key="favourite"), caller=PERSON
     )
     memory.write(
+        note(f"from {PLANTED[0]}", subject="person-7351", derived_from=(first.record.memory_id,)),
+        caller=PERSON,
+    )
+    memory.write(
         candidate(
             f"{PLANTED[1]} is the second word",
             subject="person-7351",
@@ -26,10 +30,6 @@ def _remember(memory: GovernedMemory) -> None:
             revision_mode="replace",
             summary=f"about {PLANTED[2]}",
         ),
-        caller=PERSON,
-    )
-    memory.write(
-        note(f"from {PLANTED[0]}", subject="person-7351", derived_from=(first.record.memory_id,)),
         caller=PERSON,
     )
     memory.write(candidate("somebody else's queue fact"), caller=caller())
@@ -91,6 +91,29 @@ def test_forgotten_content_is_not_learned_again_unless_the_user_says_it(memory: 
         f"{PLANTED[0]} is the first word", subject="person-7351", source="user_confirmed_preference"
     )
     assert memory.write(again, caller=PERSON).effect == "allow"
+
+
+def test_one_persons_forgetting_refuses_nobody_else(memory: GovernedMemory) -> None:
+    """The same words about somebody else may be written."""
+    _remember(memory)
+    memory.forget(subject="person-7351", caller=PERSON)
+    other = caller(principal_id="agent-2", subject="person-9")
+
+    same = candidate(f"{PLANTED[0]} is the first word", subject="person-9")
+    assert memory.write(same, caller=other).effect == "allow"
+
+
+def test_what_was_redacted_is_not_learned_again(memory: GovernedMemory) -> None:
+    """A note that was kept redacted is known again in the words in which it was written."""
+    secret = note("deploy with AKIA" + "Q3EGRIXW7T5ZPLMN today", subject="person-7351")
+    kept = memory.write(secret, caller=PERSON).record
+    assert kept.content != secret.content
+    memory.forget(subject="person-7351", caller=PERSON)
+
+    for text in (secret.content, kept.content):
+        with pytest.raises(PolicyDeniedError) as refused:
+            memory.write(note(text, subject="person-7351"), caller=PERSON)
+        assert refused.value.decision.reasons == ("forgotten_content",)
 
 
 def test_only_the_person_or_an_erasure_role_may_forget(memory: GovernedMemory) -> None:

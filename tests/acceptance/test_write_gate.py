@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,22 @@ def test_lower_trust_never_replaces_higher(memory: GovernedMemory) -> None:
     assert refused.value.decision.reasons == ("lower_trust_replaces_higher",)
 
 
+def test_only_what_is_shown_can_be_an_origin(memory: GovernedMemory) -> None:
+    """A superseded or quarantined record, somebody else's and one that never was give the same refusal."""
+    old = memory.write(candidate("queue is A", key="queue"), caller=caller()).record
+    memory.write(candidate("queue is B", key="queue", revision_mode="replace"), caller=caller())
+    held = memory.write(note(OVERRIDE, source="external_tool"), caller=caller()).record
+    person = caller(principal_id="agent-2", subject="person-9")
+    theirs = memory.write(note("likes tea", subject="person-9"), caller=person).record
+    told = []
+    for parent in (old.memory_id, held.memory_id, theirs.memory_id, "mem-nowhere"):
+        with pytest.raises(PolicyDeniedError) as refused:
+            memory.write(note("derived", derived_from=(parent,)), caller=caller())
+        told.append((refused.value.decision.reasons, refused.value.decision.rule_ids))
+
+    assert set(told) == {(("lineage_unknown",), ("MEM-W-115",))}
+
+
 def test_what_has_expired_blocks_nothing(memory: GovernedMemory, clock: FrozenClock) -> None:
     """After its end a memory is neither a duplicate of what is written nor too trusted to be replaced."""
     confirmed = candidate("allergic to nuts", key="allergy", memory_class="profile", kind="preference",
@@ -222,6 +239,20 @@ def test_write_many_answers_in_order(memory: GovernedMemory) -> None:
     assert isinstance(outcomes[3], WriteReceipt)
     assert isinstance(outcomes[0], WriteReceipt)
     assert outcomes[3].duplicate_of == outcomes[0].record.memory_id
+
+
+def test_candidates_that_break_off_write_nothing(memory: GovernedMemory) -> None:
+    """An iterable that fails after a whole batch leaves no record without a receipt."""
+
+    def broken() -> Iterator[MemoryCandidate]:
+        yield note("one")
+        yield note("one")  # the same again begins a new batch
+        raise OSError("the source went away")
+
+    with pytest.raises(OSError, match="went away"):
+        memory.write_many(broken(), caller=caller())
+
+    assert memory.read(query(), caller=caller()).hits == ()
 
 
 def test_a_batch_is_decided_in_one_engine_call(store_url: str) -> None:

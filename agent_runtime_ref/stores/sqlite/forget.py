@@ -28,7 +28,7 @@ WITH RECURSIVE doomed(rid) AS (
     SELECT d.rid FROM doomed JOIN records p ON p.rid=doomed.rid
     JOIN derivations d ON d.tid=? AND d.parent_id=p.memory_id)
 SELECT r.rid, r.subject IS ?, r.status, r.memory_class, r.kind, r.key, t.content, t.summary,
-    t.details, t.dedup
+    t.details, t.dedup, r.subject, t.original
 FROM doomed CROSS JOIN records r ON r.rid=doomed.rid CROSS JOIN contents t ON t.rid=doomed.rid
 ORDER BY r.rid"""
 
@@ -46,6 +46,8 @@ class Doomed(NamedTuple):
     summary: str | None
     details: str | None
     dedup: bytes | None
+    subject: str | None
+    original: bytes | None
 
     def terms(self) -> frozenset[str]:
         """Every term of its postings."""
@@ -109,8 +111,9 @@ def _counts(
 ) -> ForgetCounts:
     digests: dict[str, set[str]] = {}
     for one in found:
-        digest = tombstone_digest(request.store_key, request.tenant_id, one.content).hex()
-        digests.setdefault(one.memory_class, set()).add(digest)
+        mark = tombstone_digest(request.store_key, request.tenant_id, one.subject, one.content)
+        marks = {digest.hex() for digest in (mark, one.original) if digest is not None}
+        digests.setdefault(one.memory_class, set()).update(marks)
     return ForgetCounts(
         records=sum(one.own for one in found),
         derived=sum(not one.own for one in found),

@@ -13,10 +13,10 @@ from agent_runtime_ref.stores.attributes import (
     confidence_millionths,
     provenance_known,
 )
-from agent_runtime_ref.stores.sqlite.schema import CONTENT_COLUMNS, POLICY_COLUMNS
+from agent_runtime_ref.stores.sqlite.schema import POLICY_COLUMNS, SHOWN_COLUMNS
 
 POLICY_LIST = ",".join(f"r.{name}" for name in POLICY_COLUMNS)
-CONTENT_LIST = ",".join(f"t.{name}" for name in CONTENT_COLUMNS if name != "dedup")  # no part of a record
+CONTENT_LIST = ",".join(f"t.{name}" for name in SHOWN_COLUMNS)
 _WIDTH = len(POLICY_COLUMNS)
 
 
@@ -43,7 +43,7 @@ def policy_row(record: MemoryRecord, tid: int) -> tuple[Any, ...]:
     )
 
 
-def content_row(record: MemoryRecord, dedup: bytes | None) -> tuple[Any, ...]:
+def content_row(record: MemoryRecord, dedup: bytes | None, original: bytes | None) -> tuple[Any, ...]:
     """The values of CONTENT_COLUMNS."""
     return (
         record.content,
@@ -52,6 +52,7 @@ def content_row(record: MemoryRecord, dedup: bytes | None) -> tuple[Any, ...]:
         record.retention,
         _details_text(record),
         dedup,
+        original,
     )
 
 
@@ -80,7 +81,7 @@ def attributes(row: Sequence[Any], tenant_id: str, *, outranked: bool) -> dict[s
 
 
 def record(row: Sequence[Any], tenant_id: str) -> MemoryRecord:
-    """The record of a row of POLICY_COLUMNS followed by CONTENT_COLUMNS."""
+    """The record of a row of POLICY_COLUMNS followed by SHOWN_COLUMNS."""
     content, summary, confidence, retention, details_text = row[_WIDTH : _WIDTH + 5]
     origin, derived_from, scope = details(details_text)
     return MemoryRecord(

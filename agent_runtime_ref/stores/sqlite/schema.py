@@ -35,7 +35,8 @@ POLICY_COLUMNS = (
     "provenance",
 )
 # Every cell of an answer costs about as much as a step of the search, so what few records have shares one.
-CONTENT_COLUMNS = ("content", "summary", "confidence", "retention", "details", "dedup")
+SHOWN_COLUMNS = ("content", "summary", "confidence", "retention", "details")
+CONTENT_COLUMNS = (*SHOWN_COLUMNS, "dedup", "original")
 
 _VERSION_1 = (
     "CREATE TABLE meta(name TEXT PRIMARY KEY NOT NULL, value NOT NULL) WITHOUT ROWID",
@@ -68,7 +69,8 @@ _VERSION_1 = (
         confidence NOT NULL,
         retention TEXT,
         details TEXT,
-        dedup BLOB)""",
+        dedup BLOB,
+        original BLOB)""",
     """CREATE TABLE postings(
         tid INTEGER NOT NULL, term TEXT NOT NULL, rid INTEGER NOT NULL, label INTEGER NOT NULL,
         PRIMARY KEY(tid, term, rid)) WITHOUT ROWID""",

@@ -25,7 +25,7 @@ from agent_runtime_ref.stores.sqlite.plan_sql import (
     numbered,
     outranked_sql,
 )
-from agent_runtime_ref.stores.sqlite.schema import CONTENT_COLUMNS, POLICY_COLUMNS, TENANT_SHIFT
+from agent_runtime_ref.stores.sqlite.schema import POLICY_COLUMNS, SHOWN_COLUMNS, TENANT_SHIFT
 
 # Positions of the values that every statement binds; the terms follow, then the plan's values.
 _NOW, _TENANT, _TAKE, _EXCLUDED_TAKE, _FIRST = range(5)
@@ -45,8 +45,8 @@ _HEAD_SQL = f"-p.total,p.mask,p.verdict*2+{outranked_sql(_NOW)}"
 _POLICY_SQL = ",".join(
     f"-r.{name}" if name in ("trust_rank", "created_us") else f"r.{name}" for name in POLICY_COLUMNS
 )
-_CONTENT_NULLS = ",NULL" * (len(CONTENT_COLUMNS) - 1)
-_ALL_NULLS = ",NULL" * (len(POLICY_COLUMNS) + len(CONTENT_COLUMNS) - 1)
+_CONTENT_NULLS = ",NULL" * len(SHOWN_COLUMNS)
+_ALL_NULLS = ",NULL" * (len(POLICY_COLUMNS) + len(SHOWN_COLUMNS))
 _in_order = itemgetter(0, 1, _TRUST, _CREATED, _ID)
 
 Row = tuple[Any, ...]

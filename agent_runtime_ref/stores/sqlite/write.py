@@ -106,7 +106,8 @@ class Writer:
             insert(_INSERT_RECORD, [(rid, *rows.policy_row(one.record, tid)) for rid, tid, one in pending])
         except sqlite3.IntegrityError as error:
             raise RevisionConflictError(self._path, "a record of this id exists") from error
-        insert(_INSERT_CONTENT, [(rid, *rows.content_row(one.record, one.dedup)) for rid, _, one in pending])
+        contents = [(rid, *rows.content_row(one.record, one.dedup, one.original)) for rid, _, one in pending]
+        insert(_INSERT_CONTENT, contents)
         terms = [posting for rid, tid, one in pending for posting in postings(one.record, tid, rid)]
         terms.sort()  # in key order the tree is walked once and pages fill evenly
         insert(_INSERT_POSTING, terms)
