@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.linting import Report
 
 FORMATS = ("text", "json", "sarif", "junit", "github")
+STDOUT = "-"
 FAIL_ON = ("error", "warning", "never")
 
 
@@ -32,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a file or folder; default: what is bundled")
     add_format(parser, *FORMATS)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write the report to a file; default: standard output"
+        "-o", "--output", metavar="FILE", help="write the report to a file; default: -, standard output"
     )
     parser.add_argument(
         "--fail-on",
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     # The option is global; here it names one more file to look at, so that it is never ignored.
     report = lint_paths(args.paths or bundled_paths(), settings=args.settings)
     text = rendered(report, format_of(args, otherwise=FORMATS[0]))
-    if args.output is not None:
+    if args.output not in (None, STDOUT):
         _write_file(args.output, text)
     elif text:
         write(text)

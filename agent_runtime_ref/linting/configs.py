@@ -14,6 +14,8 @@ from agent_runtime_ref.yaml_source import SourceDocument
 
 __all__ = ["lint_config", "stripped"]
 
+_STORES = (("memory", ":"), ("seeds", ":"), ("sqlite", ":"))
+
 
 def lint_config(path: Path, document: SourceDocument, schema: str) -> Iterator[Finding]:
     """Yield what is wrong with a memory.yaml or a runtime.yaml."""
@@ -23,7 +25,10 @@ def lint_config(path: Path, document: SourceDocument, schema: str) -> Iterator[F
         yield from found or _tried(path, document)
         return
     found = list(schema_findings("LINT-C-011", path, document, schema))
-    yield from found or _policies(path, document)
+    if not found:
+        yield from _store(path, document)
+        yield from _policies(path, document)
+    yield from found
 
 
 def _tried(path: Path, document: SourceDocument) -> Iterator[Finding]:
@@ -58,6 +63,15 @@ def _quarantined(lines: Iterable[str]) -> dict[str, str]:
     events = (json.loads(line) for line in lines if '"memory_quarantined"' in line)
     payloads = [event["payload"] for event in events if event.get("event_type") == "memory_quarantined"]
     return {str(one.get("record_id")): ", ".join(one.get("rule_ids", [])) for one in payloads}
+
+
+def _store(path: Path, document: SourceDocument) -> Iterator[Finding]:
+    """Yield what is wrong with the store that a runtime.yaml names; it is not opened, since that makes it."""
+    value: Any = document.value
+    address = value.get("store") if isinstance(value, Mapping) else None
+    if isinstance(address, str) and address.partition(":")[:2] not in _STORES:
+        message = f"`{address}` names no kind of store that there is"
+        yield finding("LINT-C-014", path, message, document.positions.place(("store",)))
 
 
 def _policies(path: Path, document: SourceDocument) -> Iterator[Finding]:

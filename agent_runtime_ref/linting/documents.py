@@ -1,8 +1,13 @@
-"""Documents: which schema a file follows, and every way in which it does not."""
+"""Documents: which schema a file follows, and every way in which it does not.
+
+A file that was found in a folder is told like one that was named. What is nobody's of ours is read by a fast
+parser only: it is a warning, that it was not checked, and an error where it is no YAML or JSON at all.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,8 +19,17 @@ from agent_runtime_ref.linting.findings import Finding, finding
 from agent_runtime_ref.linting.targets import Target
 from agent_runtime_ref.yaml_source import SourceDocument
 
-__all__ = ["is_ours", "lint_document", "schema_findings", "telling", "unreadable"]
+__all__ = [
+    "NOT_CHECKED",
+    "is_ours",
+    "is_wellformed",
+    "lint_document",
+    "schema_findings",
+    "telling",
+    "unreadable",
+]
 
+NOT_CHECKED = "LINT-D-003"
 # File name without its ending -> schema.
 _BY_NAME = {"memory": "memory_store_config", "runtime": "runtime_config"}
 # A mapping with all of these fields is a document of that schema.
@@ -23,19 +37,21 @@ _BY_FIELDS = (
     ("decision", frozenset({"decision_id", "effect", "policy_digest"})),
     ("event", frozenset({"event_type", "trace_id", "payload"})),
     ("memory_candidate", frozenset({"tenant_id", "memory_class", "content"})),
+    ("memory_candidate", frozenset({"tenant_id", "content", "source"})),
 )
-# What a file that is ours has in it. Others are not even parsed: reading YAML with places is slow.
+# What a file that is ours has in it. Others are only looked at: reading YAML with places is slow.
 _OURS = re.compile(
-    rb"""\bkind["']?\s*:\s*["']?(memory|retrieval)_|\bseed_records\b|\bevent_type\b|\bdecision_id\b|\bmemory_class\b"""
+    rb"""\bkind["']?\s*:\s*["']?(memory|retrieval)_|\bseed_records\b|\bevent_type\b|\bdecision_id\b|\bmemory_class\b|\btenant_id\b"""
 )
 _LOOKED_AT_BYTES = 256 * 1024
 _CLOSE_ENOUGH = 0.8
 
 
 def lint_document(target: Target) -> Iterator[Finding]:
-    """Yield what is wrong with a document; a file that is not ours and was not named is passed over."""
+    """Yield what is wrong with a document, or that it was not checked."""
     path = target.path
-    if not (target.named or is_ours(path)):
+    if not (target.named or is_ours(path)) and is_wellformed(path):
+        yield finding(NOT_CHECKED, path, "not checked: nothing in it says that it is one of ours")
         return
     schema = target.schema or _BY_NAME.get(path.stem)
     try:
@@ -51,7 +67,26 @@ def lint_document(target: Target) -> Iterator[Finding]:
 
         yield from lint_config(path, document, schema)
     else:
-        yield from schema_findings("LINT-D-001", path, document, schema)
+        found = list(schema_findings("LINT-D-001", path, document, schema))
+        yield from found
+        if schema == "retrieval_query" and not found:
+            yield from _refused(path, document)
+
+
+def is_wellformed(path: Path) -> bool:
+    """Say whether a file is YAML or JSON of any kind, such as others mean it: documents, tags and aliases."""
+    import yaml
+
+    try:
+        raw = path.read_bytes()
+        if path.suffix.lower() == ".json":
+            json.loads(raw)
+        else:
+            for _ in yaml.parse(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+                pass
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return False
+    return True
 
 
 def is_ours(path: Path) -> bool:
@@ -99,8 +134,25 @@ def _schema_of(value: object) -> str | None:
     return next((name for name, fields in _BY_FIELDS if fields <= value.keys()), None)
 
 
+def _refused(path: Path, document: SourceDocument) -> Iterator[Finding]:
+    """Yield a warning for a query that the bundled policy refuses whole to whom it names."""
+    from agent_runtime_ref.contracts import Caller, RetrievalQuery
+    from agent_runtime_ref.errors import GovernanceError, PolicyDeniedError
+    from agent_runtime_ref.runtime import GovernedMemory
+
+    try:
+        query = RetrievalQuery.from_document(document.value)
+        caller = Caller(query.tenant_id, query.principal_id, subject=query.subject)
+        with GovernedMemory.open("memory:") as memory:
+            memory.read(query, caller=caller)
+    except PolicyDeniedError as refused:
+        yield finding("LINT-D-004", path, str(refused), document.positions.place(("purpose",)))
+    except GovernanceError:
+        return  # what is wrong with the policies is told where they are linted
+
+
 def _unknown(target: Target, document: SourceDocument) -> Iterator[Finding]:
-    """Yield what can be said of a document of no known kind: a misspelt one, or one that was named."""
+    """Yield what can be said of a document of no known kind: it is misspelt, or was not checked."""
     value: Any = document.value
     kind = value.get("kind") if isinstance(value, Mapping) else None
     near = difflib.get_close_matches(str(kind), validation.DOCUMENT_KINDS, 1, _CLOSE_ENOUGH)
@@ -109,6 +161,6 @@ def _unknown(target: Target, document: SourceDocument) -> Iterator[Finding]:
         yield finding(
             "LINT-D-002", target.path, f"`{kind}` is no kind of document; `{near[0]}` was meant?", place
         )
-    elif target.named:
+    else:
         known = ", ".join(f"`{name}`" for name in validation.DOCUMENT_KINDS)
-        yield finding("LINT-D-003", target.path, f"not checked: `kind` is none of {known}", place)
+        yield finding(NOT_CHECKED, target.path, f"not checked: `kind` is none of {known}", place)

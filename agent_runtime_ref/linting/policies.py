@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent_runtime_ref import validation
 from agent_runtime_ref.errors import BundleError, DocumentError, DocumentUnreadableError
 from agent_runtime_ref.linting.documents import telling, unreadable
-from agent_runtime_ref.linting.findings import Finding, finding
+from agent_runtime_ref.linting.findings import Finding, finding, shown_path
 from agent_runtime_ref.linting.targets import bundle_file
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.controls import CONTROLS
@@ -19,7 +21,7 @@ from agent_runtime_ref.policy.portable import PolicyFinding, not_portable
 from agent_runtime_ref.policy.settings_check import check_references
 from agent_runtime_ref.yaml_source import Positions, read_file, read_json
 
-__all__ = ["bundle_files", "lint_archive", "lint_policies"]
+__all__ = ["bundle_files", "lint_archive", "lint_module", "lint_policies"]
 
 _SETTINGS = ("memory", "settings")
 _PLACE = re.compile(r":(\d+):(\d+)")
@@ -45,6 +47,22 @@ def lint_policies(root: Path) -> Iterator[Finding]:
         # What already stands at its place in the settings is not told again of the whole bundle.
         if one.rule_id != "LINT-P-000" or not any(one.message.endswith(known.message) for known in data):
             yield _shown(root, one)
+
+
+def lint_module(path: Path, root: Path) -> Iterator[Finding]:
+    """Yield what is wrong with one module of the bundle in a folder, and nothing about its other files."""
+    problem = _unreadable(path)
+    if problem is not None:
+        yield problem
+        return
+    shown = shown_path(path)
+    own = os.path.realpath(path)
+    # Alone, since a bundle that does not load tells nothing of its modules.
+    found = {*_module(path, path.read_text(encoding="utf-8"))}
+    for one in lint_bundle(root):
+        if one.rule_id != "LINT-P-000" and os.path.realpath(root / one.path) == own:
+            found.add(replace(_shown(root, one), path=shown))
+    yield from sorted(found)
 
 
 def lint_archive(path: Path) -> Iterator[Finding]:

@@ -151,8 +151,15 @@ _TABLE = (
     Rule(
         "LINT-D-003",
         WARNING,
-        "A file that is named is of a kind that lint knows",
+        "A file is of a kind that lint knows",
         "leave the file out, or give the document its `kind`",
+    ),
+    Rule(
+        "LINT-D-004",
+        WARNING,
+        "The bundled policies do not refuse a query whole",
+        "ask for a purpose that there is, for classes that it may read, and for no more than the limit; "
+        "policies of your own may differ",
     ),
     Rule(
         "LINT-C-001",
@@ -190,6 +197,12 @@ _TABLE = (
         ERROR,
         "The policies have the digest that runtime.yaml pins, and can be loaded",
         "pin the digest of the bundle that was reviewed, or restore that bundle",
+    ),
+    Rule(
+        "LINT-C-014",
+        ERROR,
+        "The store that runtime.yaml names is of a known kind",
+        "name memory:, seeds:[PATH] or sqlite:PATH",
     ),
     Rule(
         "LINT-P-000",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent_runtime_ref.errors import UsageError
-from agent_runtime_ref.linting.documents import is_ours, lint_document
+from agent_runtime_ref.linting.documents import NOT_CHECKED, is_ours, is_wellformed, lint_document
 from agent_runtime_ref.linting.examples import Examples, lint_directions, lint_stray
 from agent_runtime_ref.linting.findings import Finding, Report, finding, shown_path
-from agent_runtime_ref.linting.policies import bundle_files, lint_archive, lint_policies
+from agent_runtime_ref.linting.policies import bundle_files, lint_archive, lint_module, lint_policies
 from agent_runtime_ref.linting.schemas import lint_ids, lint_schema
 from agent_runtime_ref.linting.targets import Target, targets_of, unique
 from agent_runtime_ref.resources import configs_path, policies_path, schemas_path
@@ -34,6 +34,7 @@ def lint_paths(paths: Sequence[str | Path], *, settings: str | Path | None = Non
     found = {one for target in targets for one in _CHECKS[target.kind](target)}
     found.update(lint_ids([target.path for target in targets if target.kind == "schema"]))
     files = {shown_path(path) for target in targets for path in _files(target)}
+    files -= {one.path for one in found if one.rule_id == NOT_CHECKED}
     return Report(findings=tuple(sorted(found)), files=tuple(sorted(files)))
 
 
@@ -59,7 +60,9 @@ def _settings(settings: str | Path | None) -> Iterator[Target]:
 
 def _counts(target: Target) -> bool:
     """Say whether something will be checked: a document in a folder may be somebody else's."""
-    return target.kind != "document" or target.named or is_ours(target.path)
+    if target.kind != "document" or target.named:
+        return True
+    return is_ours(target.path) or not is_wellformed(target.path)
 
 
 def _schema(target: Target) -> Iterator[Finding]:
@@ -84,6 +87,7 @@ _CHECKS: Mapping[str, Check] = {
     "stray": lambda target: lint_stray(target.path),
     "document": lint_document,
     "bundle": lambda target: lint_policies(target.path),
+    "module": lambda target: lint_module(target.path, target.bundle or target.path.parent),
     "archive": lambda target: lint_archive(target.path),
     "closed": lambda target: [finding("LINT-F-001", target.path, "the folder cannot be listed")],
 }

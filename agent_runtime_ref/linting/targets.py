@@ -1,14 +1,14 @@
 """What there is to lint below a path: schemas, examples, documents and bundles, each found once.
 
-Files that belong together are checked together: a file of a bundle brings its bundle, a schema its examples.
-In a folder only what is ours is looked at; a repository is full of YAML that is somebody else's.
+Files that belong together are checked together: data of a bundle brings its bundle, a schema its examples. A
+module that is named is checked as part of its bundle, and only what is wrong with itself is told.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,10 +29,11 @@ _DIRECTIONS = frozenset({"valid", "invalid"})
 class Target:
     """One thing to check."""
 
-    kind: str  # schema, example, stray, document, bundle, archive, closed
+    kind: str  # schema, example, stray, document, bundle, module, archive, closed
     path: Path
     schema: str | None = None  # where it is known before the file is read
     named: bool = False  # by the user, and not found in a folder
+    bundle: Path | None = None  # of a module that was named: what it is part of
 
 
 def targets_of(path: Path) -> list[Target]:
@@ -50,7 +51,8 @@ def targets_of(path: Path) -> list[Target]:
             found += [Target("bundle", folder)] if _decides_memory(folder) else []
         else:
             found += [target for name in names for target in _file(folder / name, named=False)]
-    return unique(found)
+    roots = [Path(os.path.realpath(one.path)) for one in found if one.kind == "bundle"]
+    return unique(one for one in found if not (one.kind == "document" and _is_part(one.path, roots)))
 
 
 def unique(targets: Iterable[Target]) -> list[Target]:
@@ -64,6 +66,11 @@ def unique(targets: Iterable[Target]) -> list[Target]:
 def bundle_file(path: Path) -> bool:
     """Say whether a file is one that a bundle consists of."""
     return path.suffix == ".rego" or path.name in _BUNDLE_NAMES
+
+
+def _is_part(path: Path, roots: Sequence[Path]) -> bool:
+    """Say whether a file is part of a bundle that is known by its modules only, after the file was found."""
+    return bundle_file(path) and any(Path(os.path.realpath(path)).is_relative_to(root) for root in roots)
 
 
 def _walk(path: Path, found: list[Target]) -> Iterator[tuple[Path, list[str]]]:
@@ -95,7 +102,9 @@ def _file(path: Path, *, named: bool) -> Iterator[Target]:
     elif (example := _example(path)) is not None:
         yield example
     elif bundle_file(path) and (root := _bundle_root(path)) is not None:
-        if named or _decides_memory(root):
+        if named and path.suffix == ".rego":
+            yield Target("module", path, named=True, bundle=root)
+        elif named or _decides_memory(root):
             yield Target("bundle", root)
     elif path.name.endswith(_ARCHIVES):
         if named:

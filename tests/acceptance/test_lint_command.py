@@ -171,3 +171,12 @@ def test_linting_leaves_nothing_behind() -> None:
     assert main(["lint", "memory.yaml", str(schemas_path())]) == 0
     assert [path.name for path in Path().iterdir()] == ["memory.yaml"]
     assert sorted(home.rglob("*")) == before
+
+
+def test_a_dash_is_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """`-o -` prints the report and makes no file of that name."""
+    Path("memory.yaml").write_text(BROKEN)
+
+    assert main(["lint", "memory.yaml", "-o", "-", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)
+    assert not Path("-").exists()

@@ -85,12 +85,13 @@ def test_a_value_of_the_wrong_type_is_told_once(tmp_path: Path) -> None:
     assert [one.message for one in found] == ["Memory record field must be a string: tenant_id"]
 
 
-def test_what_is_somebody_elses_is_passed_over(tmp_path: Path) -> None:
-    """In a folder, other YAML, other policies, hidden folders and environments are none of our business."""
+def test_what_is_somebody_elses_is_not_checked_and_that_is_said(tmp_path: Path) -> None:
+    """Other YAML in a folder is a warning and not counted; environments and such are left out."""
     broken = "a: [1\n"
     files = {
         "memory.yaml": seeds(SEED)["memory.yaml"],
-        "values.yaml": "kind: Deployment\n---\nkind: Service\n",
+        "values.yaml": "kind: Deployment\n---\nkind: !Other Service\n",
+        "package.json": '{"name": "other"}',
         "k8s/deny.rego": "package kubernetes\ndeny := true\n",
         ".hidden/memory.yaml": broken,
         "node_modules/memory.yaml": broken,
@@ -99,7 +100,71 @@ def test_what_is_somebody_elses_is_passed_over(tmp_path: Path) -> None:
     }
     report = lint_files(tmp_path, files)
 
-    assert (report.findings, report.files) == ((), ("memory.yaml",))
+    assert [(one.rule_id, one.severity, one.path) for one in report.findings] == [
+        ("LINT-D-003", "warning", "package.json"),
+        ("LINT-D-003", "warning", "values.yaml"),
+    ]
+    assert report.files == ("memory.yaml",)
+
+
+@pytest.mark.parametrize("name", ["note.yaml", "note.json"])
+def test_an_unreadable_file_is_found_in_a_folder_too(tmp_path: Path, name: str) -> None:
+    """What fails by its name fails in its folder."""
+    report = lint_files(tmp_path, {name: "{a: [1\n"})
+
+    assert [(one.rule_id, one.severity) for one in report.findings] == [("LINT-F-001", "error")]
+    assert lint_paths([name]).findings == report.findings
+
+
+def test_a_candidate_is_known_by_its_fields(tmp_path: Path) -> None:
+    """A class that is missing is told, wherever the file was found."""
+    text = "tenant_id: t\nkind: validated_fact\ncontent: x\nsource: s\n"
+    report = lint_files(tmp_path, {"fact.yaml": text})
+
+    assert {one.rule_id for one in report.findings} == {"LINT-D-001"}
+    assert any("memory_class" in one.message for one in report.findings)
+    assert report.files == ("fact.yaml",)
+
+
+def test_a_query_that_is_refused_whole_is_a_warning(tmp_path: Path) -> None:
+    """A purpose that the policy does not know, or too many records, are told by the policy itself."""
+    query = {
+        "kind": "retrieval_query",
+        "trace_id": "t",
+        "session_id": "s",
+        "tenant_id": "tenant-acme",
+        "principal_id": "user-42",
+        "purpose": "answer_generation",
+        "allowed_classes": ["long_term"],
+        "limit": 5,
+    }
+    files = {
+        "a.json": json.dumps(query),
+        "b.json": json.dumps(query | {"purpose": "gossip"}),
+        "c.json": json.dumps(query | {"limit": 1000}),
+    }
+    found = lint_files(tmp_path, files).findings
+
+    assert [(one.rule_id, one.severity, one.path) for one in found] == [
+        ("LINT-D-004", "warning", "b.json"),
+        ("LINT-D-004", "warning", "c.json"),
+    ]
+    assert "purpose_unknown" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "rule_id", "line"),
+    [
+        ("engine: embedded\nstore: postgres://x\n", "LINT-C-014", 2),
+        ("store: 'sqlite:memory.db'\npolicies:\n  path: gone\n", "LINT-C-012", 3),
+        ("store: memory\n", "LINT-C-014", 1),
+    ],
+)
+def test_settings_that_would_not_open_are_found(tmp_path: Path, text: str, rule_id: str, line: int) -> None:
+    """A store of no known kind and policies that are not there are found at their line."""
+    (one,) = lint_files(tmp_path, {"runtime.yaml": text}).findings
+
+    assert (one.rule_id, one.line) == (rule_id, line)
 
 
 def test_an_unreadable_file_of_ours_is_found(tmp_path: Path) -> None:
@@ -111,8 +176,8 @@ def test_an_unreadable_file_of_ours_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_a_bundle_brings_its_bundle(tmp_path: Path) -> None:
-    """Named alone, with or without a manifest, a module is checked with tests, controls and settings."""
+def test_a_module_is_checked_as_part_of_its_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named alone, with or without a manifest, a module is held to tests, controls and settings."""
     files = bundle(test=REGO_TEST.replace("MEM-R-101", "MEM-R-1"))
     lint_files(tmp_path, files)
     module = tmp_path / "policies/memory/read/read.rego"
@@ -122,8 +187,25 @@ def test_a_file_of_a_bundle_brings_its_bundle(tmp_path: Path) -> None:
 
     assert [one.rule_id for one in with_manifest] == ["LINT-P-009"]
     assert lint_paths([module]).findings == with_manifest
+    assert lint_paths([module]).files == ("policies/memory/read/read.rego",)
     assert lint_paths([tmp_path]).findings == with_manifest
     assert lint_paths([tmp_path / "policies/memory"]).findings == with_manifest
+    monkeypatch.chdir(module.parent)
+    assert [one.path for one in lint_paths(["read.rego"]).findings] == ["read.rego"]
+
+
+def test_a_module_that_is_named_tells_only_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with other files of the bundle, or with all of it, is told where they are named."""
+    lint_files(tmp_path, bundle(settings="{}", rego=REGO + "\nnow := time.now_ns()\n"))
+    monkeypatch.chdir(tmp_path / "policies/memory/read")
+    (tmp_path / "policies/memory/read/alone.rego").write_text("package other\n\nimport rego.v1\n\nx := \n")
+
+    assert [(one.path, one.rule_id) for one in lint_paths(["read.rego"]).findings] == [
+        ("read.rego", "LINT-P-003")
+    ]
+    found = lint_paths(["alone.rego"]).findings
+    assert {one.path for one in found} == {"alone.rego"}
+    assert "LINT-P-001" in {one.rule_id for one in found}
 
 
 def test_an_archive_is_linted_by_its_modules(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ CASES: dict[str, tuple[Files, Files]] = {
     "LINT-P-103": (without_retention(), bundle()),
     "LINT-P-104": (bundle(detectors='{"patterns": []}'), bundle()),
 }
-ELSEWHERE_TESTED = {"LINT-C-004", "LINT-D-003"}
+ELSEWHERE_TESTED = {"LINT-C-004", "LINT-C-014", "LINT-D-003", "LINT-D-004"}
 
 
 @pytest.mark.parametrize("rule_id", CASES)
@@ -168,15 +168,15 @@ def test_the_rules_of_the_policy_package_are_in_the_table() -> None:
     assert set(re.findall(r"LINT-P-[0-9]{3}", "".join(sources))) <= set(RULES)
 
 
-def test_a_named_document_of_no_known_kind_is_said_to_be_unchecked(tmp_path: Path) -> None:
-    """A file that somebody names is not passed over in silence; one found in a folder is."""
+def test_a_document_of_no_known_kind_is_said_to_be_unchecked(tmp_path: Path) -> None:
+    """A file is not passed over in silence, whether somebody named it or it was found in a folder."""
     path = tmp_path / "values.yaml"
     path.write_text("replicas: 3\n")
 
     named = list(lint_document(Target("document", path, named=True)))
 
     assert [one.rule_id for one in named] == ["LINT-D-003"]
-    assert list(lint_document(Target("document", path))) == []
+    assert [one.rule_id for one in lint_document(Target("document", path))] == ["LINT-D-003"]
 
 
 def test_seeds_that_cannot_be_tried_are_said_to_be_untried(
