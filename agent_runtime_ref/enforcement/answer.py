@@ -94,24 +94,24 @@ def exact_answer(
     """Return the answer for a plan that does not say everything: each match is put to the policy.
 
     Matches come in rank order and in batches, so memory is bounded by a batch; every one of them is
-    asked about, because the counts are exact.
+    asked about, because the counts are exact. Counts and matches are of one snapshot.
     """
-    page = store.search(request)
-    exclusions = Counter(page.exclusions)
     selected: list[Match] = []
-    kept_out = list(page.kept_out)
     check_ns = 0
-    for batch in store.scan(request, SCAN_BATCH):
-        refused, duration = verdicts(batch)
-        check_ns += duration
-        for index, match in enumerate(batch):
-            if index in refused:
-                reason = first_reason(refused[index])
-                exclusions[reason] += 1
-                if len(kept_out) < request.excluded_take:
-                    kept_out.append((match, reason))
-            elif len(selected) < limit:
-                selected.append(match)
+    with store.examine(request, SCAN_BATCH) as (page, batches):
+        exclusions = Counter(page.exclusions)
+        kept_out = list(page.kept_out)
+        for batch in batches:
+            refused, duration = verdicts(batch)
+            check_ns += duration
+            for index, match in enumerate(batch):
+                if index in refused:
+                    reason = first_reason(refused[index])
+                    exclusions[reason] += 1
+                    if len(kept_out) < request.excluded_take:
+                        kept_out.append((match, reason))
+                elif len(selected) < limit:
+                    selected.append(match)
     return Answer(
         selected=tuple(selected),
         kept_out=tuple(kept_out),

@@ -7,6 +7,7 @@ answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -224,6 +225,9 @@ class ForgetCounts:
     notes: tuple[str, ...] = ()  # what was prevented, or is not covered
 
 
+Examination = AbstractContextManager[tuple[SearchPage, Iterator[list[Match]]]]
+
+
 class Store(Protocol):
     """Keeps records, their terms and the decision log."""
 
@@ -246,8 +250,11 @@ class Store(Protocol):
     def search(self, request: SearchRequest) -> SearchPage:
         """The best matches and exact counts, from one snapshot that is closed before the answer leaves."""
 
-    def scan(self, request: SearchRequest, batch: int) -> Iterator[list[Match]]:
-        """Every match that the plan admits, best first, in batches of `batch`, from one snapshot."""
+    def examine(self, request: SearchRequest, batch: int) -> Examination:
+        """The page of `search`, and every match that the plan admits, best first, in batches of `batch`.
+
+        To be used with `with`: both are of one snapshot, which is held until the block ends.
+        """
 
     def heads(self, tenant_id: str, slots: Sequence[Slot], now_us: int = 0) -> list[Head | None]:
         """What is active in each slot at `now_us`, in the order of `slots`."""
@@ -293,6 +300,9 @@ class Store(Protocol):
         lines_for: Callable[[ForgetCounts], Sequence[str]],
     ) -> ForgetCounts:
         """Remove a subject from a tenant; `lines_for` makes the log lines that are kept with the removal."""
+
+    def forgets(self) -> int:
+        """How often somebody was forgotten, by any process; when it grows, keys kept in memory are stale."""
 
     def fetch(self, tenant_id: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """The records of those ids that exist, in the order of `ids`."""

@@ -6,6 +6,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,28 +52,34 @@ class InMemoryStore:
         self._tenants: dict[str, Tenant] = {}
         self._store_key = secrets.token_bytes(32)
         self._closed = False
+        self._forgets = 0
 
     def search(self, request: SearchRequest) -> SearchPage:
         """The best matches and exact counts, from one look under the lock."""
         with self._opened():
-            found = self._judged(request)
-            reasons = Counter(reason for _, reason in found if reason is not None)
-            admitted = [match for match, reason in found if reason is None]
-            kept_out = [(match, reason) for match, reason in found if reason is not None]
-            return SearchPage(
-                matches=tuple(admitted[: request.take]),
-                kept_out=tuple(kept_out[: request.excluded_take]),
-                exclusions=dict(reasons),
-                considered=len(found),
-                revision=self._log.last_number(),
-            )
+            return self._page(request, self._judged(request))
 
-    def scan(self, request: SearchRequest, batch: int) -> Iterator[list[Match]]:
-        """Every admitted match in batches, all from the moment of the first."""
+    @contextmanager
+    def examine(
+        self, request: SearchRequest, batch: int
+    ) -> Iterator[tuple[SearchPage, Iterator[list[Match]]]]:
+        """The page, and every admitted match in batches, from one look under the lock."""
         with self._opened():
-            found = [match for match, reason in self._judged(request) if reason is None]
-        for start in range(0, len(found), batch):
-            yield found[start : start + batch]
+            found = self._judged(request)
+            page = self._page(request, found)
+        admitted = [match for match, reason in found if reason is None]
+        yield page, (admitted[start : start + batch] for start in range(0, len(admitted), batch))
+
+    def _page(self, request: SearchRequest, found: list[tuple[Match, str | None]]) -> SearchPage:
+        admitted = [match for match, reason in found if reason is None]
+        kept_out = [(match, reason) for match, reason in found if reason is not None]
+        return SearchPage(
+            matches=tuple(admitted[: request.take]),
+            kept_out=tuple(kept_out[: request.excluded_take]),
+            exclusions=dict(Counter(reason for _, reason in kept_out)),
+            considered=len(found),
+            revision=self._log.last_number(),
+        )
 
     def _judged(self, request: SearchRequest) -> list[tuple[Match, str | None]]:
         """Every considered record with the reason that keeps it out, in rank order."""
@@ -223,6 +230,7 @@ class InMemoryStore:
                 digests = {bytes.fromhex(one) for group in counts.digests.values() for one in group}
                 tenant.tombstones.update(dict.fromkeys(digests, now_us))
                 tenant.subject_keys.pop(subject, None)
+                self._forgets += 1
             return counts
 
     def _counts(self, tenant: Tenant, found: list[Entry], tenant_id: str, subject: str) -> ForgetCounts:
@@ -243,6 +251,11 @@ class InMemoryStore:
             by_class=dict(sorted(Counter(entry.record.memory_class for entry in found).items())),
             digests={name: tuple(sorted(values)) for name, values in sorted(digests.items())},
         )
+
+    def forgets(self) -> int:
+        """How often somebody was forgotten."""
+        with self._opened():
+            return self._forgets
 
     def revision(self) -> int:
         """The number of the last line of the store's own log."""

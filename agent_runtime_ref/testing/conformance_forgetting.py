@@ -75,10 +75,12 @@ class ForgettingCases(StoreCases):
             fill(store)
             before = ids(ask(store))
             planned = forget(store, dry_run=True)
+            assert store.forgets() == 0
             assert ids(ask(store)) == before
             assert store.subject_key(TENANT, SUBJECT, False) is not None
             done = forget(store)
 
+            assert store.forgets() == 1
             assert planned.dry_run is True
             assert done.dry_run is False
             same = (

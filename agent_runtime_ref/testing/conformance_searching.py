@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -277,17 +278,23 @@ class SearchingCases(StoreCases):
                 assert page.considered == 3
             assert [one.tenant_id for one in ask(store, tenant_ids=("c", "b"), take=1).matches] == ["b"]
 
-    def test_scan_gives_every_admitted_match_once(self) -> None:
-        """A scan yields what search admits, in the same order, in batches."""
+    def test_an_examination_gives_every_admitted_match_once(self) -> None:
+        """It yields what search admits, in the same order, in batches, with the counts of the same moment."""
         plan = open_plan(clause("filter", "MEM-R-204", ("trust_rank", "gte", 2)))
         levels = ("low", "medium", "high")
         with self.opened() as store:
             put(store, *(make_record(f"m{one:02d}", trust_level=levels[one % 3]) for one in range(40)))
             request = SearchRequest((TENANT,), plan, ("support",), NOW_US, 100)
-            batches = list(store.scan(request, 10))
+            with store.examine(request, 10) as (page, found):
+                put(store, make_record("late", trust_level="high"))
+                batches = list(found)
+            with store.examine(replace(request, tenant_ids=("nobody",)), 10) as (nothing, none):
+                assert (nothing.considered, list(none)) == (0, [])
 
             assert [len(batch) for batch in batches] == [10, 10, 6]
-            assert [one.memory_id for batch in batches for one in batch] == ids(store.search(request))
+            assert [one.memory_id for batch in batches for one in batch] == ids(page)
+            assert (page.considered, page.exclusions) == (40, {"MEM-R-204": 14})
+            assert len(ids(store.search(request))) == 27
             assert batches[0][0].record().content == make_record().content
 
     def test_attributes_are_the_candidate_document(self) -> None:

@@ -146,7 +146,8 @@ def seen(page: SearchPage) -> tuple[Any, ...]:
 
 def scanned(store: Store, request: SearchRequest) -> list[Any]:
     """What a scan yields, batch after batch."""
-    return [one.rank_key for batch in store.scan(request, 3) for one in batch]
+    with store.examine(request, 3) as (_, batches):
+        return [one.rank_key for batch in batches for one in batch]
 
 
 def filled(folder: Path, held: list[MemoryRecord]) -> tuple[Store, Store]:

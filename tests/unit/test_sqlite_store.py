@@ -227,6 +227,15 @@ def test_what_a_concurrent_reader_prevents_is_said(store: SqliteStore, path: Pat
     assert b"planted" not in b"".join(one.read_bytes() for one in path.parent.iterdir())
 
 
+def test_another_process_sees_that_somebody_was_forgotten(store: SqliteStore, path: Path) -> None:
+    """The count is the file's, so that a pseudonym kept by one process goes when another forgets."""
+    put(store, make_record("own", subject="user-42"))
+    with closing(SqliteStore(path)) as other:
+        forget(other)
+
+    assert store.forgets() == 1
+
+
 def test_lines_may_ask_for_keys_while_a_write_is_open(store: SqliteStore) -> None:
     """Making a line inside the transaction may make a subject's key."""
 
@@ -239,14 +248,15 @@ def test_lines_may_ask_for_keys_while_a_write_is_open(store: SqliteStore) -> Non
     assert store.subject_key(TENANT, "user-42", False) is None
 
 
-def test_a_scan_is_one_snapshot(store: SqliteStore) -> None:
-    """What is written while a scan runs is not in it, and the scan keeps nobody from writing."""
+def test_an_examination_is_one_snapshot(store: SqliteStore) -> None:
+    """What is written while it runs is not in it, and it keeps nobody from writing."""
     put(store, *(make_record(f"m{number}") for number in range(6)))
-    scan = store.scan(SearchRequest((TENANT,), open_plan(), None, NOW_US, 5), 2)
-    seen = [one.memory_id for one in next(scan)]
-    put(store, make_record("m9"))
-    seen += [one.memory_id for batch in scan for one in batch]
+    with store.examine(SearchRequest((TENANT,), open_plan(), None, NOW_US, 5), 2) as (page, batches):
+        seen = [one.memory_id for one in next(batches)]
+        put(store, make_record("m9"))
+        seen += [one.memory_id for batch in batches for one in batch]
 
+    assert page.considered == 6
     assert seen == [f"m{number}" for number in range(6)]
 
 

@@ -87,6 +87,7 @@ def forget(
         log.append(connection, lines_for(counted), pool.path)
         if not dry_run:
             connection.execute("DELETE FROM subject_keys WHERE tid=? AND subject=?", (tid, request.subject))
+            connection.execute("UPDATE meta SET value=value+1 WHERE name='forgets'")
     tenants.remember(made)
     if dry_run:
         return counted

@@ -131,16 +131,25 @@ def prepare(connection: sqlite3.Connection, *, path: str, reads: bool = False) -
 
 def stored_analyser_version(connection: sqlite3.Connection, path: str) -> int:
     """The version of the analyser that made the postings."""
-    row = connection.execute("SELECT value FROM meta WHERE name='analyser_version'").fetchone()
-    if row is None:
-        raise StoreDamagedError(path, "its analyser version is gone")
-    return int(row[0])
+    return _number(connection, "analyser_version", path)
+
+
+def forgets(connection: sqlite3.Connection, path: str) -> int:
+    """How often somebody was forgotten."""
+    return _number(connection, "forgets", path)
+
+
+def _number(connection: sqlite3.Connection, name: str, path: str) -> int:
+    row = connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+    if row is None or type(row[0]) is not int:
+        raise StoreDamagedError(path, f"`{name}` in its table meta is no number")
+    return row[0]
 
 
 def _first_values(connection: sqlite3.Connection) -> None:
     connection.executemany(
         "INSERT OR IGNORE INTO meta(name, value) VALUES(?, ?)",
-        [("store_key", secrets.token_bytes(32)), ("analyser_version", ANALYSER_VERSION)],
+        [("store_key", secrets.token_bytes(32)), ("analyser_version", ANALYSER_VERSION), ("forgets", 0)],
     )
 
 

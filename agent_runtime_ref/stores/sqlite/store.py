@@ -32,7 +32,7 @@ from agent_runtime_ref.stores.sqlite import search as searching
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
 from agent_runtime_ref.stores.sqlite.plan_sql import compiled
 from agent_runtime_ref.stores.sqlite.reindex import reindex_if_changed
-from agent_runtime_ref.stores.sqlite.schema import prepare
+from agent_runtime_ref.stores.sqlite.schema import forgets, prepare
 from agent_runtime_ref.stores.sqlite.tenants import Tenants
 
 # How many values one statement asks for; a batch of writes is as large.
@@ -71,13 +71,18 @@ class SqliteStore:
                 return SearchPage((), (), {}, 0, logging.last_number(connection))
             return searching.run(connection, prepared)
 
-    def scan(self, request: SearchRequest, batch: int) -> Iterator[list[Match]]:
-        """Every admitted match in batches, from a connection of its own that is closed with the iterator."""
+    @contextmanager
+    def examine(
+        self, request: SearchRequest, batch: int
+    ) -> Iterator[tuple[SearchPage, Iterator[list[Match]]]]:
+        """The page, and every admitted match in batches, from one snapshot of a connection of its own."""
         prepared = self._prepared(request)
         if not prepared.tenants:
+            yield self.search(request), iter(())
             return
         with translated(self.path), closing(self._pool.open()) as connection:
-            yield from searching.stream(connection, prepared, batch)
+            connection.execute("BEGIN")
+            yield searching.run(connection, prepared), searching.stream(connection, prepared, batch)
 
     def explain(self, request: SearchRequest) -> list[str]:
         """SQLite's account of how it would run a search."""
@@ -186,6 +191,11 @@ class SqliteStore:
             dry_run=dry_run,
             lines_for=lines_for,
         )
+
+    def forgets(self) -> int:
+        """How often somebody was forgotten, by any process."""
+        with translated(self.path):
+            return forgets(self._pool.get(), str(self.path))
 
     def revision(self) -> int:
         """The number of the last line of the store's own log."""
