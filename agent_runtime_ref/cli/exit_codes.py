@@ -27,14 +27,14 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.StoreCapabilityError, USAGE),
     (errors.RecordNotFoundError, USAGE),
 )
-# A bundle that is not there, not the pinned one or wrongly set up is configuration; the rest is the engine.
-_BUNDLE_USAGE = frozenset({"bundle_missing", "bundle_tampered", "settings_malformed"})
+# A bundle that cannot be used (not there, not the pinned one, broken Rego) is configuration; a panic is ours.
+_BUNDLE_INTERNAL = frozenset({"engine_panic"})
 
 
 def code_of(error: BaseException) -> int:
     """Return the exit code for an error."""
     if isinstance(error, errors.BundleError):
-        return USAGE if error.reason in _BUNDLE_USAGE else INTERNAL
+        return INTERNAL if error.reason in _BUNDLE_INTERNAL else USAGE
     return next((code for kind, code in _CODES if isinstance(error, kind)), INTERNAL)
 
 

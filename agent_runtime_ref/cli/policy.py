@@ -14,6 +14,10 @@ from agent_runtime_ref.cli.output import add_format, format_of, print_document
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.errors import UsageError
 
+# What every input has; what is in its parts is for the policy to judge.
+_PARTS: dict[str, type] = {"operation": str, "caller": Mapping, "candidates": list}
+_GATE = "GATE"  # whose refusal it is where no rule refuses
+
 
 def add_parser(subparsers: Any) -> None:
     """Add the command and what is below it."""
@@ -47,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.runtime import open_engine
 
     question = plain_document(args.input)
+    _require_input(args.input, question, args.gate)
     try:
         text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -62,13 +67,31 @@ def run(args: argparse.Namespace) -> int:
     effect = (_read_effect if args.gate == "read" else _write_effect)(answer, question)
     decided = {
         "effect": effect,
-        **_reasons(answer, effect),
+        **_reasons(answer, effect, args.gate),
         "policy_digest": engine.identity.digest,
         "policy_revision": engine.identity.revision,
         "engine": engine.name,
     }
     print_document(decided | dict(answer), format_of(args))
     return REFUSED if effect == "deny" else DONE
+
+
+def _require_input(name: str, question: Mapping[str, Any], gate: str) -> None:
+    """Return if a document is an input of the policy, whatever is in its parts.
+
+    Raises:
+        UsageError: a part is missing, so that the answer would be about nothing.
+    """
+    kinds = _PARTS | ({"query": Mapping} if gate == "read" else {})
+    missing = [part for part, kind in kinds.items() if not isinstance(question.get(part), kind)]
+    if missing:
+        listed = ", ".join(f"`{part}`" for part in missing)
+        raise UsageError(
+            f"`{name}` is no input of the {gate} policy: {listed} missing or of the wrong type; "
+            "`operation` is a text, `caller` and `query` are mappings, `candidates` is a list"
+        )
+    if gate == "write" and not question["candidates"]:
+        raise UsageError(f"`{name}` offers nothing: `candidates` is empty")
 
 
 def _read_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str:
@@ -83,15 +106,41 @@ def _write_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str
     allowed = answer.get("allowed")
     if not isinstance(candidates, list) or not candidates or not isinstance(allowed, list):
         return "deny"
-    if answer.get("deny") or any(index not in allowed for index in range(len(candidates))):
+    if (
+        answer.get("deny")
+        or _unmet(answer, "write")
+        or any(index not in allowed for index in range(len(candidates)))
+    ):
         return "deny"
     return "quarantine" if answer.get("quarantine") else "allow"
 
 
-def _reasons(answer: Mapping[str, Any], effect: str) -> dict[str, list[str]]:
-    """Return the reasons of the effect and their rules, by rule id."""
+def _unmet(answer: Mapping[str, Any], gate: str) -> bool:
+    """Tell whether the answer demands what the gate cannot do; of a read it can do nothing, of a write redact."""
+    from agent_runtime_ref.enforcement.amend import KNOWN_OBLIGATIONS
+
+    obligations = answer.get("obligations") or []
+    if gate == "read":
+        return bool(obligations)
+    return any(
+        not isinstance(one, Mapping)
+        or one.get("type") not in KNOWN_OBLIGATIONS
+        or not isinstance(one.get("findings"), list)
+        for one in obligations
+    )
+
+
+def _reasons(answer: Mapping[str, Any], effect: str, gate: str) -> dict[str, list[str]]:
+    """Return the reasons of the effect and their rules, by rule id; a deny always has one."""
+    if effect == "allow":
+        return {"reasons": [], "rule_ids": []}
     rows = answer.get("quarantine" if effect == "quarantine" else "deny") or []
-    ordered = sorted({(str(row["rule_id"]), str(row["reason"])) for row in rows})
+    pairs = {(str(row["rule_id"]), str(row["reason"])) for row in rows}
+    if effect == "deny" and _unmet(answer, gate):
+        pairs.add((_GATE, "obligation_unknown"))
+    if not pairs:  # no rule denies, and none permits either
+        pairs.add((_GATE, "not_permitted"))
+    ordered = sorted(pairs)
     return {
         "reasons": list(dict.fromkeys(reason for _, reason in ordered)),
         "rule_ids": list(dict.fromkeys(rule_id for rule_id, _ in ordered)),

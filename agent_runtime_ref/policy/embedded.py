@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -25,6 +26,8 @@ CANDIDATES_MAX = 1_000
 INPUT_BYTES_MAX = 512 * 1024
 
 _RULES = {entrypoint: f"data.{entrypoint}.decision" for entrypoint in ENTRYPOINTS}
+_PLACE = re.compile(r"^\s*--> (\S.*:\d+:\d+)$", re.MULTILINE)  # in what regorus says of Rego
+_SENTENCE_MAX = 300
 _UNDEFINED = "<undefined>"
 
 
@@ -163,11 +166,17 @@ def _failure(error: BaseException) -> EngineFailureError:
         return EngineFailureError("engine_panic", detail)
     if "not a valid rule path" in detail:
         return EngineFailureError("engine_undefined", detail)
-    return EngineFailureError("engine_exception", f"{type(error).__name__}: {detail}")
+    if _PLACE.search(str(error)) is None:
+        detail = f"{type(error).__name__}: {detail}"
+    return EngineFailureError("engine_exception", detail)
 
 
 def _sentence(error: BaseException) -> str:
-    """Return the line of a regorus error that says what is wrong, without the source it quotes."""
+    """Return what is wrong by a regorus error, after file, line and column; without the source it quotes."""
+    place = _PLACE.search(str(error))
     lines = [line.strip() for line in str(error).split("Stack backtrace", 1)[0].splitlines() if line.strip()]
     said = [line for line in lines if line.startswith("error:")] or lines
-    return said[0][:200] if said else "no message"
+    sentence = said[0] if said else "no message"
+    if place is not None:
+        sentence = f"{place[1]}: {sentence.removeprefix('error: ')}"
+    return sentence[:_SENTENCE_MAX]

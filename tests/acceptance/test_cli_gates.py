@@ -180,14 +180,82 @@ def test_policy_decide_answers_without_a_store(command: Command, tmp_path: Path)
     assert answer.document["policy_digest"].startswith("sha256:")
 
 
-@pytest.mark.parametrize("gate", ["read", "write"])
-def test_policy_decide_denies_with_1(command: Command, tmp_path: Path, gate: str) -> None:
-    """What the policy cannot make sense of is a deny."""
-    answer = command(
-        "policy", "decide", gate, "--input", file_of(tmp_path / "in.yaml", {"operation": "search"})
-    )
+@pytest.mark.parametrize(
+    ("gate", "question"),
+    [
+        ("read", {**READ_INPUT, "query": {}}),
+        ("write", {"operation": "write", "caller": {}, "candidates": [{}]}),
+    ],
+)
+def test_policy_decide_denies_with_1(
+    command: Command, tmp_path: Path, gate: str, question: dict[str, Any]
+) -> None:
+    """What the policy cannot make sense of is a deny, with reasons."""
+    answer = command("policy", "decide", gate, "--input", file_of(tmp_path / "in.yaml", question))
 
     assert (answer.code, answer.document["effect"]) == (1, "deny")
+    assert answer.document["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "question"),
+    [
+        ("read", {"operation": "search"}),
+        ("read", {"kind": "retrieval_query", "operation": "search", "caller": {}, "candidates": []}),
+        ("write", {"operation": "write", "caller": {}, "candidates": []}),
+        ("write", fact()),
+    ],
+)
+def test_what_is_no_policy_input_is_no_deny(
+    command: Command, tmp_path: Path, gate: str, question: dict[str, Any]
+) -> None:
+    """A document of another kind is a mistake of usage, told with the parts that are missing."""
+    answer = command("policy", "decide", gate, "--input", file_of(tmp_path / "in.yaml", question))
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("obligation", "reason"), [("notify", "obligation_unknown"), (None, "not_permitted")]
+)
+def test_policy_decide_knows_what_the_gate_cannot_do(
+    command: Command, tmp_path: Path, obligation: str | None, reason: str
+) -> None:
+    """A duty that the gate does not know, and an answer that permits nothing, end in the deny the gate would make."""
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_path(), policies)
+    shutil.rmtree(policies / "memory" / "write")
+    duties = [] if obligation is None else [{"index": 0, "type": obligation, "findings": []}]
+    (policies / "memory" / "write.rego").write_text(
+        "package memory.write\n\nimport rego.v1\n\n"
+        'allowed := [0 | input.caller.principal_id == "p"; input.operation == "write"]\n\n'
+        'decision := {"allowed": allowed, "deny": [], "quarantine": [], '
+        f'"obligations": {json.dumps(duties)}}}\n',
+        encoding="utf-8",
+    )
+    caller = {"principal_id": "p" if obligation else "q"}
+    path = file_of(tmp_path / "in.json", {"operation": "write", "caller": caller, "candidates": [{}]})
+    answer = command("policy", "decide", "write", "--input", path, "--policies", policies)
+
+    assert (answer.code, answer.document["effect"]) == (1, "deny")
+    assert (answer.document["reasons"], answer.document["rule_ids"]) == ([reason], ["GATE"])
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [("x :=\n", "4:1: expecting expression"), ("deny contains y\n", "3:15: var y is unsafe")],
+)
+def test_broken_rego_is_told_with_its_place(command: Command, tmp_path: Path, line: str, place: str) -> None:
+    """A policy that does not parse or compile is configuration: file, line, column, and code 2."""
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_path(), policies)
+    (policies / "memory" / "read" / "own.rego").write_text(f"package memory.read\nimport rego.v1\n{line}")
+    answer = command("inspect-memory", "--policies", policies)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert f"memory/read/own.rego:{place}" in answer.err
+    assert answer.err.count("\n") == 1
 
 
 def test_policy_decide_says_why(command: Command, tmp_path: Path) -> None:
