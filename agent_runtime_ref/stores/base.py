@@ -285,7 +285,10 @@ class Store(Protocol):
         """The sealed lines of the write log or the read log, oldest first."""
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
-        """The key under which a subject's ids stand in log lines, or None."""
+        """The key under which a subject's ids stand in log lines.
+
+        None where the subject has none and `create` is not set; nothing is stored then (see `SubjectKeys`).
+        """
 
     def store_key(self) -> bytes:
         """The store's own key, 32 bytes, made when the store was made."""

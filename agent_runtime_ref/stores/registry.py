@@ -11,8 +11,10 @@ from agent_runtime_ref.stores.in_memory import InMemoryStore
 KNOWN = "memory:, seeds:[PATH] and sqlite:PATH"
 
 
-def open_store(url: str, *, log: Path | None = None) -> Store:
+def open_store(url: str, *, log: Path | None = None, must_exist: bool = False) -> Store:
     """Return the store at `url`; `log` names the log file of a store that keeps no log itself.
+
+    `must_exist` is for those who only look: no file is made, and an empty one is not turned into a store.
 
     Raises:
         StoreAddressError: the address names no kind of store, or not all of one.
@@ -27,11 +29,11 @@ def open_store(url: str, *, log: Path | None = None) -> Store:
     if colon and scheme == "sqlite":
         if log is not None:
             raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")
-        return _sqlite(url, path)
+        return _sqlite(url, path, must_exist=must_exist)
     raise StoreAddressError(url, f"known are {KNOWN}")
 
 
-def _sqlite(url: str, path: str) -> Store:
+def _sqlite(url: str, path: str, *, must_exist: bool) -> Store:
     if not path.strip() or "\0" in path:
         raise StoreAddressError(url, "name a file, as in sqlite:memory.db")
     if path.strip() == ":memory:":
@@ -41,7 +43,11 @@ def _sqlite(url: str, path: str) -> Store:
         raise StoreAddressError(url, "this is a folder; name a file")
     if not file.absolute().parent.is_dir():
         raise StoreAddressError(url, f"there is no folder {file.absolute().parent}")
+    if must_exist and not file.is_file():
+        raise StoreAddressError(url, "there is no such file")
+    if must_exist and not file.stat().st_size:
+        raise StoreAddressError(url, "the file is empty; there is no store in it")
     # Late, because a command that reads no file must not pay for it.
     from agent_runtime_ref.stores.sqlite import SqliteStore
 
-    return SqliteStore(file)
+    return SqliteStore(file, must_exist=must_exist)

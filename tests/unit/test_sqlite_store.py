@@ -95,6 +95,16 @@ def test_another_programs_file_is_refused(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_an_empty_database_is_no_existing_store(path: Path) -> None:
+    """A database without tables is left as it is when the store has to exist."""
+    change_file(path, "CREATE TABLE theirs(a)", "DROP TABLE theirs")
+    before = path.read_bytes()
+    with pytest.raises(StoreDamagedError, match="no store"):
+        SqliteStore(path, must_exist=True)
+
+    assert path.read_bytes() == before
+
+
 def test_a_file_that_is_no_database_is_reported(path: Path) -> None:
     """Any other file is left alone."""
     path.write_bytes(b"just some notes\n" * 100)
@@ -113,6 +123,56 @@ def test_damage_is_reported_as_damage(path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(StoreDamagedError), closing(SqliteStore(path)) as store:
         ask(store, "text")
+
+
+def look_at_everything(path: Path) -> None:
+    """Open a store, find every record and build it."""
+    with closing(SqliteStore(path)) as store:
+        for match in ask(store, tenant_ids=None).matches:
+            assert match.attributes
+            match.record()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE contents",
+        "DROP TABLE log",
+        "ALTER TABLE records RENAME COLUMN trust_rank TO rank",
+        "DELETE FROM meta WHERE name='store_key'",
+        "UPDATE meta SET value=7 WHERE name='store_key'",
+        "UPDATE meta SET value='x' WHERE name='analyser_version'",
+        "UPDATE contents SET details='{'",
+        "UPDATE contents SET details='[[1], 2, 3]'",
+        "UPDATE contents SET content=x'ff00'",
+        "UPDATE contents SET confidence='much'",
+        "UPDATE records SET created_us=9000000000000000000",
+        "UPDATE records SET expires_us=9000000000000000000",
+        "UPDATE records SET trust_rank='high'",
+        "UPDATE records SET trust_rank=9",
+        "UPDATE records SET status='odd'",
+        "UPDATE records SET revision='x'",
+        "UPDATE records SET memory_id=x'00'",
+    ],
+)
+def test_damaged_rows_are_reported_with_their_place(path: Path, statement: str) -> None:
+    """What this package never wrote gives the documented error and the file's name, whoever asks."""
+    with closing(SqliteStore(path)) as store:
+        put(store, make_record("mem-1", subject="user-42", key="queue", scope=("a",)))
+    change_file(path, statement)
+    with pytest.raises(StoreDamagedError, match=r"memory\.db"):
+        look_at_everything(path)
+
+
+@pytest.mark.parametrize("statement", ["UPDATE contents SET details='{'", "DROP TABLE tombstones"])
+def test_damage_is_seen_by_forgetting_too(store: SqliteStore, path: Path, statement: str) -> None:
+    """Nobody is forgotten by halves: the damage is told and every record is where it was."""
+    put(store, make_record("mem-1", subject="user-42", scope=("a",)))
+    change_file(path, statement)
+    with pytest.raises(StoreDamagedError):
+        forget(store)
+
+    assert ids(ask(store)) == ["mem-1"]
 
 
 def test_a_log_that_cannot_be_written_takes_the_write_back(store: SqliteStore, path: Path) -> None:

@@ -35,6 +35,31 @@ def test_an_address_that_is_not_understood(url: str) -> None:
         open_store(url)
 
 
+@pytest.mark.parametrize("content", [None, b""])
+def test_looking_makes_no_store(tmp_path: Path, content: bytes | None) -> None:
+    """A store that has to exist is not made: neither of nothing nor of an empty file."""
+    path = tmp_path / "memory.db"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StoreAddressError):
+        open_store(f"sqlite:{path}", must_exist=True)
+
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == ([] if content is None else [content])
+
+
+def test_looking_at_the_reads_makes_no_file(tmp_path: Path) -> None:
+    """The file of reads comes with its first line."""
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    open_store(url).close()
+    store = open_store(url, must_exist=True)
+
+    assert list(store.log(True)) == []
+    assert not (tmp_path / "memory.db.reads").exists()
+    store.append_lines(["{}"], read=True)
+    assert len(list(store.log(True))) == 1
+    store.close()
+
+
 def test_an_unknown_scheme_names_the_known_ones() -> None:
     """The refusal says what could have been meant."""
     with pytest.raises(StoreAddressError, match=r"memory:.*seeds:.*sqlite:PATH"):

@@ -30,11 +30,17 @@ class ConnectionPool:
     """
 
     def __init__(
-        self, path: Path, *, synchronous: str, prepare: Callable[[sqlite3.Connection], None]
+        self,
+        path: Path,
+        *,
+        synchronous: str,
+        prepare: Callable[[sqlite3.Connection], None],
+        create: bool = True,
     ) -> None:
         self.path = path
         self._synchronous = synchronous
         self._prepare = prepare
+        self._creates = create
         self._closed = False
         self._start()
 
@@ -71,7 +77,10 @@ class ConnectionPool:
     def open(self) -> sqlite3.Connection:
         """A new connection, which the caller closes."""
         with translated(self.path):
-            self._create()
+            if self._creates:
+                self._create()
+            elif not self.path.exists():
+                raise StoreError(str(self.path), "the file is gone")
             connection = sqlite3.connect(
                 self.path,
                 timeout=BUSY_TIMEOUT_SECONDS,
@@ -160,6 +169,8 @@ def translated(path: Path) -> Iterator[None]:
 def store_error(path: Path, error: sqlite3.Error) -> StoreError:
     """The documented error for one of SQLite's."""
     code = getattr(error, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # Every statement is ours and right: what it misses was taken out of the file.
+    missing = str(error).startswith(("no such table", "no such column"))
+    if missing or (code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)):
         return StoreDamagedError(str(path), str(error))
     return StoreError(str(path), str(error))

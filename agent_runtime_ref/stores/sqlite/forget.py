@@ -77,11 +77,13 @@ def forget(
         # the same.
         made = tenants.ensure(connection, [request.tenant_id])
         tid = made[request.tenant_id]
-        found, counted = _counted(connection, tid, request)
+        with rows.understood(str(pool.path)):
+            found, counted = _counted(connection, tid, request)
         if dry_run:
             counted = replace(counted, dry_run=True)
         else:
-            _remove(connection, tid, found, counted, request.now_us)
+            with rows.understood(str(pool.path)):
+                _remove(connection, tid, found, counted, request.now_us)
             counted = replace(counted, log_key_destroyed=_has_key(connection, tid, request.subject))
         # The lines may need the subject's key, so it is destroyed after they are made.
         log.append(connection, lines_for(counted), pool.path)

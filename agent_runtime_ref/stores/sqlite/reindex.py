@@ -4,6 +4,7 @@ import sqlite3
 
 from agent_runtime_ref.recall.analysis import ANALYSER_VERSION, label_terms, record_terms
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
+from agent_runtime_ref.stores.sqlite.rows import understood
 from agent_runtime_ref.stores.sqlite.schema import stored_analyser_version
 
 _AT_ONCE = 1000
@@ -21,7 +22,8 @@ def reindex_if_changed(pool: ConnectionPool) -> bool:
     with pool.transaction() as connection:
         if stored_analyser_version(connection, str(pool.path)) != ANALYSER_VERSION:
             connection.execute("DELETE FROM postings")
-            _index(connection)
+            with understood(str(pool.path)):
+                _index(connection)
             connection.execute("UPDATE meta SET value=? WHERE name='analyser_version'", (ANALYSER_VERSION,))
     return True
 

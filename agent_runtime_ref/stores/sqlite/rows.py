@@ -1,12 +1,14 @@
 """Records as rows, and rows as records and attributes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from agent_runtime_ref.clock import instant, microseconds
 from agent_runtime_ref.contracts import MemoryRecord, Origin
+from agent_runtime_ref.errors import StoreDamagedError
 from agent_runtime_ref.stores.attributes import (
     TRUST_LEVELS,
     TRUST_RANKS,
@@ -18,6 +20,7 @@ from agent_runtime_ref.stores.sqlite.schema import POLICY_COLUMNS, SHOWN_COLUMNS
 POLICY_LIST = ",".join(f"r.{name}" for name in POLICY_COLUMNS)
 CONTENT_LIST = ",".join(f"t.{name}" for name in SHOWN_COLUMNS)
 _WIDTH = len(POLICY_COLUMNS)
+_NOT_OURS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 
 
 def policy_row(record: MemoryRecord, tid: int) -> tuple[Any, ...]:
@@ -56,9 +59,30 @@ def content_row(record: MemoryRecord, dedup: bytes | None, original: bytes | Non
     )
 
 
-def attributes(row: Sequence[Any], tenant_id: str, *, outranked: bool) -> dict[str, Any]:
-    """The candidate document of a row of POLICY_COLUMNS."""
+@contextmanager
+def understood(place: str, what: str = "a record") -> Iterator[None]:
+    """Turn whatever goes wrong with a value that this package never wrote into what it documents."""
+    try:
+        yield
+    except _NOT_OURS as error:
+        # Without the cause: it may quote the content.
+        raise StoreDamagedError(place, f"{what} cannot be read ({type(error).__name__})") from None
+
+
+def attributes(row: Sequence[Any], tenant_id: str, place: str, *, outranked: bool) -> dict[str, Any]:
+    """The candidate document of a row of POLICY_COLUMNS.
+
+    Raises:
+        StoreDamagedError: a value is of another type than was ever written.
+    """
     expires_us = row[6]
+    if not (
+        row[4] in TRUST_LEVELS
+        and type(row[5]) is type(row[10]) is type(row[11]) is int
+        and (expires_us is None or type(expires_us) is int)
+        and type(row[8]) is str
+    ):
+        raise StoreDamagedError(place, f"record {row[8]!r} has values of another type")
     return {
         "record_id": row[8],
         "tenant_id": tenant_id,
@@ -80,8 +104,17 @@ def attributes(row: Sequence[Any], tenant_id: str, *, outranked: bool) -> dict[s
     }
 
 
-def record(row: Sequence[Any], tenant_id: str) -> MemoryRecord:
-    """The record of a row of POLICY_COLUMNS followed by SHOWN_COLUMNS."""
+def record(row: Sequence[Any], tenant_id: str, place: str) -> MemoryRecord:
+    """The record of a row of POLICY_COLUMNS followed by SHOWN_COLUMNS.
+
+    Raises:
+        StoreDamagedError: the row makes no record.
+    """
+    with understood(place, f"record {row[8]!r}"):
+        return _record(row, tenant_id)
+
+
+def _record(row: Sequence[Any], tenant_id: str) -> MemoryRecord:
     content, summary, confidence, retention, details_text = row[_WIDTH : _WIDTH + 5]
     origin, derived_from, scope = details(details_text)
     return MemoryRecord(

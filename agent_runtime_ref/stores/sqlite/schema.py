@@ -98,7 +98,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (_VERSION_1,)
 READS_MIGRATIONS: tuple[tuple[str, ...], ...] = (_READS_VERSION_1,)
 
 
-def prepare(connection: sqlite3.Connection, *, path: str, reads: bool = False) -> None:
+def prepare(
+    connection: sqlite3.Connection, *, path: str, reads: bool = False, must_exist: bool = False
+) -> None:
     """Bring an open file to this version, in one transaction, and leave alone what is not ours.
 
     Raises:
@@ -111,6 +113,8 @@ def prepare(connection: sqlite3.Connection, *, path: str, reads: bool = False) -
     _check_owner(connection, application_id, path)
     if _version(connection, len(steps), path) == len(steps):
         return
+    if must_exist and connection.execute("PRAGMA application_id").fetchone()[0] != application_id:
+        raise StoreDamagedError(path, "there is no store in the file")
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, application_id, path)

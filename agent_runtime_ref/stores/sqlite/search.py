@@ -61,6 +61,7 @@ class Prepared:
     plan: CompiledPlan
     tenants: tuple[int, ...]
     names: Callable[[int], str]
+    place: str  # the file, for errors
     load: Loader  # fetches a kept-out record, of which a search brings the attributes only
 
     def rank_key(self, row: Row) -> RankKey:
@@ -74,12 +75,12 @@ class Prepared:
 
     def attributes(self, row: Row) -> dict[str, Any]:
         """The candidate document."""
-        return rows.attributes(_plain(row), self.names(row[_TID]), outranked=bool(row[3] & 1))
+        return rows.attributes(_plain(row), self.names(row[_TID]), self.place, outranked=bool(row[3] & 1))
 
     def record(self, row: Row) -> MemoryRecord:
         """The record: out of the row, or, where it was kept out, out of the store."""
         if row[0] == _PART_ADMITTED:
-            return rows.record(_plain(row), self.names(row[_TID]))
+            return rows.record(_plain(row), self.names(row[_TID]), self.place)
         return self.load(self.names(row[_TID]), row[_ID])
 
 
@@ -93,8 +94,9 @@ def run(connection: sqlite3.Connection, prepared: Prepared) -> SearchPage:
     """Run a search and read it to the end, which closes its snapshot."""
     sql, positions = _search_sql(*_shape(prepared))
     found = connection.execute(sql, _bound(prepared, positions)).fetchall()
-    found.sort(key=_in_order)  # SQL promises no order beyond a subquery
-    return _page(found, prepared)
+    with rows.understood(prepared.place):
+        found.sort(key=_in_order)  # SQL promises no order beyond a subquery
+        return _page(found, prepared)
 
 
 def stream(connection: sqlite3.Connection, prepared: Prepared, batch: int) -> Iterator[list[Match]]:

@@ -49,11 +49,16 @@ class SqliteStore:
     log_mode: LogMode = "same_transaction"
     capabilities = CAPABILITIES
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         self.path = path.absolute()
         self.url = f"sqlite:{path}"
         place = str(self.path)
-        self._pool = ConnectionPool(self.path, synchronous="FULL", prepare=partial(prepare, path=place))
+        self._pool = ConnectionPool(
+            self.path,
+            synchronous="FULL",
+            prepare=partial(prepare, path=place, must_exist=must_exist),
+            create=not must_exist,
+        )
         reads = self.path.with_name(self.path.name + ".reads")
         self._reads = ConnectionPool(
             reads, synchronous="NORMAL", prepare=partial(prepare, path=str(reads), reads=True)
@@ -96,6 +101,7 @@ class SqliteStore:
             plan=plan,
             tenants=self._tenants.numbers(request.tenant_ids),
             names=self._tenants.name,
+            place=str(self.path),
             load=self._load,
         )
 
@@ -110,7 +116,7 @@ class SqliteStore:
         tid = self._tenants.number(tenant_id)
         if tid is None:
             return [None] * len(slots)
-        with self._snapshot() as connection:
+        with self._snapshot() as connection, rows.understood(str(self.path)):
             return [write.head_of(connection, tid, Slot(*slot), now_us) for slot in slots]
 
     def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
@@ -142,7 +148,7 @@ class SqliteStore:
             f"SELECT {rows.POLICY_LIST},{rows.CONTENT_LIST} FROM records r JOIN contents t ON t.rid=r.rid"
             " WHERE r.tid=? AND r.memory_id IN"
         )
-        records = [rows.record(row, tenant_id) for row in self._by_value(sql, tenant_id, ids)]
+        records = [rows.record(row, tenant_id, str(self.path)) for row in self._by_value(sql, tenant_id, ids)]
         by_id = {record.memory_id: record for record in records}
         return [by_id[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in by_id]
 
@@ -164,6 +170,8 @@ class SqliteStore:
 
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines of one of the two logs, oldest first."""
+        if read and not self._reads.path.exists():
+            return iter(())  # its file is made with its first line, not by looking
         return logging.read(self._reads if read else self._pool)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:

@@ -14,9 +14,9 @@ def store_key(pool: ConnectionPool) -> bytes:
     """The store's own key, made when the file was made."""
     with translated(pool.path):
         row = pool.get().execute("SELECT value FROM meta WHERE name='store_key'").fetchone()
-    if row is None or len(row[0]) != _KEY_BYTES:
+    if row is None:
         raise StoreDamagedError(str(pool.path), "its key is gone")
-    return bytes(row[0])
+    return _checked(row[0], pool)
 
 
 def subject_key(
@@ -28,7 +28,7 @@ def subject_key(
     """
     with translated(pool.path):
         tid = tenants.number(tenant_id)
-        found = None if tid is None else _find(pool.get(), tid, subject)
+        found = None if tid is None else _find(pool, pool.get(), tid, subject)
     if found is not None or not create:
         return found
     with pool.transaction() as connection:
@@ -37,11 +37,17 @@ def subject_key(
             "INSERT OR IGNORE INTO subject_keys(tid, subject, key) VALUES(?, ?, ?)",
             (made[tenant_id], subject, secrets.token_bytes(_KEY_BYTES)),
         )
-        return _find(connection, made[tenant_id], subject)  # another process may have been first
+        return _find(pool, connection, made[tenant_id], subject)  # another process may have been first
 
 
-def _find(connection: sqlite3.Connection, tid: int, subject: str) -> bytes | None:
+def _find(pool: ConnectionPool, connection: sqlite3.Connection, tid: int, subject: str) -> bytes | None:
     row = connection.execute(
         "SELECT key FROM subject_keys WHERE tid=? AND subject=?", (tid, subject)
     ).fetchone()
-    return None if row is None else bytes(row[0])
+    return None if row is None else _checked(row[0], pool)
+
+
+def _checked(key: object, pool: ConnectionPool) -> bytes:
+    if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
+        raise StoreDamagedError(str(pool.path), "one of its keys is none")
+    return key

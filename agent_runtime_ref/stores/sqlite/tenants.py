@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from agent_runtime_ref.errors import StoreDamagedError
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
 
 
@@ -39,6 +40,8 @@ class Tenants:
         """The tenant of a number that came out of the store."""
         if tid not in self._names:
             self.numbers(None)
+        if tid not in self._names:
+            raise StoreDamagedError(str(self._pool.path), f"tenant {tid} of its records has no name")
         return self._names[tid]
 
     def ensure(self, connection: sqlite3.Connection, tenant_ids: Iterable[str]) -> dict[str, int]:
