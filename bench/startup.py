@@ -23,7 +23,9 @@ _COMMAND = [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "agent
 def measure(*, rounds: int) -> Measured:
     """Start the command `rounds` times each way."""
     with TemporaryDirectory() as home:
-        environment = {**os.environ, "AGENT_RUNTIME_HOME": home, "NO_COLOR": "1"}
+        # Installed packages come with their bytecode; the warm-up makes it here, whatever the caller's settings.
+        environment = {**os.environ, "AGENT_RUNTIME_HOME": home, "PYTHONPYCACHEPREFIX": home}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         contenders: dict[str, Callable[[int], object]] = {
             _NOTHING: lambda _: _run([sys.executable, "-c", "pass"], environment),
             "--help": lambda _: _run([*_COMMAND, "--help"], environment),
