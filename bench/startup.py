@@ -23,7 +23,7 @@ _COMMAND = [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "agent
 def measure(*, rounds: int) -> Measured:
     """Start the command `rounds` times each way."""
     with TemporaryDirectory() as home:
-        # Installed packages come with their bytecode; the warm-up makes it here, whatever the caller's settings.
+        # Installed packages come with their bytecode; the warm-up makes it here, whatever the caller set.
         environment = {**os.environ, "AGENT_RUNTIME_HOME": home, "PYTHONPYCACHEPREFIX": home}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         contenders: dict[str, Callable[[int], object]] = {
