@@ -96,8 +96,12 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 
 def _dispatched(argv: Sequence[str]) -> int:
-    command = _chosen(argv)
+    argv = _asked_for_help(argv)
+    word = _first_word(argv)
+    command = word if word in COMMANDS else None
     parser = parser_for(command)
+    if word is not None and command is None:
+        parser.error(_unknown(word))
     args = parser.parse_args(list(argv))
     if args.version:
         from agent_runtime_ref import __version__
@@ -110,14 +114,30 @@ def _dispatched(argv: Sequence[str]) -> int:
     return code
 
 
-def _chosen(argv: Sequence[str]) -> str | None:
-    """Return the command named in `argv`: the first word that is no global option or its value."""
+def _asked_for_help(argv: Sequence[str]) -> Sequence[str]:
+    """Return `argv` with `help` and `help COMMAND` as the options that mean the same."""
+    if argv and argv[0] == "help":
+        return [*argv[1:], "--help"]
+    return argv
+
+
+def _unknown(word: str) -> str:
+    """Return the sentence for a command that there is not, with the one that was meant where one is close."""
+    import difflib
+
+    near = difflib.get_close_matches(word, COMMANDS, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(COMMANDS)}"
+    return f"no command `{word}`; {hint}"
+
+
+def _first_word(argv: Sequence[str]) -> str | None:
+    """Return the first word in `argv` that is no global option or its value: the command."""
     words = iter(argv)
     for word in words:
         if word == "--settings":
             next(words, None)
         elif not word.startswith("-"):
-            return word if word in COMMANDS else None
+            return word
     return None
 
 
@@ -135,7 +155,7 @@ def _told(error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error)
     with contextlib.suppress(OSError):  # nobody may be left to be told
         print(shown(sentence_of(error)), file=sys.stderr)
-    if isinstance(error, OSError):
+    if isinstance(error.__cause__ or error, OSError):
         _let_go_of_stdout()
     return code_of(error)
 
@@ -143,8 +163,10 @@ def _told(error: Exception, *, debug: bool) -> int:
 def _code_of_exit(ended: SystemExit) -> int:
     try:
         _flush()
-    except OSError:
+    except BrokenPipeError:
         _let_go_of_stdout()
+    except Exception as error:
+        return _told(error, debug=False)
     if isinstance(ended.code, int):
         return ended.code
     return 0 if ended.code is None else 2
@@ -152,7 +174,10 @@ def _code_of_exit(ended: SystemExit) -> int:
 
 def _flush() -> None:
     if sys.stdout is not None:
-        sys.stdout.flush()
+        from agent_runtime_ref.cli.output import kept
+
+        with kept():
+            sys.stdout.flush()
 
 
 def _let_go_of_stdout() -> None:

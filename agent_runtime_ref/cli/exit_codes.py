@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_runtime_ref import errors
+from agent_runtime_ref.cli.output import OutputLostError
 
 DONE = 0
 REFUSED = 1  # by the policy, or findings
@@ -44,6 +45,8 @@ def sentence_of(error: BaseException) -> str:
         return f"{error.place}: {error}"
     if isinstance(error, errors.GovernanceError):
         return f"agent-runtime-ref: {error}"
+    if isinstance(error, OutputLostError):
+        return f"agent-runtime-ref: standard output not written: {error}; what the command did stays done"
     said = " ".join(str(error).split())[:300]
     detail = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return f"agent-runtime-ref: internal error: {detail}; run it with --debug to see where"

@@ -12,10 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import add_settings, opened, operator_of, system_user
+from agent_runtime_ref.cli.options import (
+    add_settings,
+    note_more,
+    opened,
+    operator_of,
+    system_user,
+    within_limit,
+)
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, print_lines
 from agent_runtime_ref.cli.parsers import example, positive, worded
-from agent_runtime_ref.cli.records import record_document, table_headings, table_rows, verdict_sentence
+from agent_runtime_ref.cli.records import (
+    counted,
+    record_document,
+    table_headings,
+    table_rows,
+    verdict_sentence,
+)
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import UsageError
@@ -81,19 +94,43 @@ def run(args: argparse.Namespace) -> int:
     _place(args)
     style = format_of(args, otherwise="table")
     with reported(style), opened(args) as memory:
-        if args.limit is None:
-            inspects = args.principal is None or args.explain
-            limits = memory.bundle.settings["limits"]
-            args.limit = limits["inspection_max" if inspects else "query_max"]
+        inspects = args.principal is None or args.explain
+        most = memory.bundle.settings["limits"]["inspection_max" if inspects else "query_max"]
+        limit = within_limit(args.limit, most)
+        args.limit = min(limit + 1, most)  # one more, to know whether there is one
         if args.explain:
             explanations = _explained(memory, args)
             records = [one.record for one in explanations]
         else:
             explanations, records = [], _seen(memory, args)
-        _print(memory, args, records, explanations, style)
-        if len(records) == args.limit:
-            note(f"at most {args.limit} records are shown; there may be more, so narrow what you look for")
+        _print(memory, args, records[:limit], explanations[:limit], style)
+        note_more(len(records), limit, most)
+        if not records:
+            note(_nothing(args, memory.store_url))
     return DONE
+
+
+def _nothing(args: argparse.Namespace, store_url: str) -> str:
+    """Return the sentence for an answer without records: where, and by which options."""
+    named = {
+        "--tenant": args.tenant,
+        "--memory-class": args.memory_class,
+        "--kind": args.kind,
+        "--source": args.source,
+        "--trust-min": args.trust_min,
+        "--as": args.principal,
+        "--purpose": args.purpose,
+        "--subject": args.subject,
+        "--role": args.role,
+    }
+    chosen = [
+        f"{option} {value}"
+        for option, values in named.items()
+        if values is not None
+        for value in (values if isinstance(values, list) else [values])
+    ]
+    where = f"nothing found in `{store_url}`" + (f" with {', '.join(chosen)}" if chosen else "")
+    return f"{where}; --explain says what is kept out" if args.principal and not args.explain else where
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -230,7 +267,8 @@ def _print(
         sentences = [verdict_sentence(one, memory.bundle.settings) for one in explanations]
         headings = table_headings("decision") if args.explain else table_headings()
         rows = table_rows(records, sentences if args.explain else None)
-        print_table(headings, rows, caption=f"{len(records)} records in {memory.store_url}")
+        caption = f"{counted(len(records))} in {memory.store_url}"
+        print_table(headings, rows, prose=2 if args.explain else 1, caption=caption)
         return
     documents = [record_document(record) for record in records]
     for document, explanation in zip(documents, explanations, strict=False):

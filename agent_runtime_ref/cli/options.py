@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_runtime_ref.cli.parsers import worded
+from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
     settings = settings_of(args)
     if not creates:
         require_store_file(settings.store)
+    require_writable("log", settings.log)
+    require_writable("trace", settings.trace)
     return GovernedMemory.open(
         settings.store,
         engine=settings.engine,
@@ -139,6 +142,45 @@ def require_named_store(args: argparse.Namespace) -> None:
         f"`{args.command}` changes a store, and none is named: name it with --store sqlite:FILE, "
         f"{ENVIRONMENT['store']} or `store` in a runtime.yaml"
     )
+
+
+def require_writable(option: str, name: str | None) -> None:
+    """Return if the file that a setting names, if it names one, can be appended to; it is not made.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if name is None:
+        return
+    path = Path(name)
+    reason = None
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.absolute().parent.is_dir():
+        reason = f"there is no folder `{path.absolute().parent}`"
+    elif not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        reason = "this user may not write there"
+    if reason is not None:
+        raise UsageError(f"{option} `{name}` cannot be written: {reason}; name another file")
+
+
+def within_limit(asked: int | None, most: int) -> int:
+    """Return how many records a command shows: what was asked for, else as many as the policy allows.
+
+    Raises:
+        UsageError: more were asked for.
+    """
+    if asked is not None and asked > most:
+        raise UsageError(f"--limit {asked} is above the maximum that the policy sets, {most}")
+    return most if asked is None else asked
+
+
+def note_more(found: int, limit: int, most: int) -> None:
+    """Say that there are more records than are shown, where there are: one more was asked for, if allowed."""
+    if found > limit:
+        note(f"the first {limit} records are shown, and there are more; narrow the search or raise --limit")
+    elif found == most:
+        note(f"at most {most} records are shown; there may be more, so narrow what you look for")
 
 
 def require_store_file(address: str) -> None:

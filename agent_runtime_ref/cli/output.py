@@ -9,13 +9,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from agent_runtime_ref.cli.terminal import UNSEEN, is_terminal
 
 # A character beyond the first plane is written as its two surrogates.
 _JSON = {code: f"\\u{code:04x}" if code < 0x10000 else json.dumps(chr(code))[1:-1] for code in UNSEEN}
+
+
+class OutputLostError(Exception):
+    """Standard output takes no more; what the command did stays done."""
 
 
 def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
@@ -46,15 +51,31 @@ def print_lines(documents: Sequence[Any]) -> None:
 
 def write(text: str) -> None:
     """Write `text` and a line end; a character that the terminal's encoding lacks becomes an escape."""
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = _encoding()
     if not _is_unicode(encoding):
         text = text.encode(encoding, "backslashreplace").decode(encoding)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    with kept():
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Turn what standard output raises within into the error that says so; a reader that left is none.
+
+    Raises:
+        OutputLostError: nothing more can be written.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLostError((error.strerror or "it cannot be written").lower()) from error
 
 
 def json_text(document: Any, *, indent: int | None = 2) -> str:
     """Return `document` as JSON that no terminal acts on; it parses to the same value."""
-    ascii_only = not _is_unicode(sys.stdout.encoding or "utf-8")
+    ascii_only = not _is_unicode(_encoding())
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
 
@@ -78,6 +99,12 @@ def yaml_text(document: Any) -> str:
     Dumper.add_representer(str, text)
     dumped = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
     return dumped.translate(escapes)
+
+
+def _encoding() -> str:
+    if sys.stdout is None:  # closed before the process began
+        raise OutputLostError("it is closed")
+    return sys.stdout.encoding or "utf-8"
 
 
 def _is_unicode(encoding: str) -> bool:

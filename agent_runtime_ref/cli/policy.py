@@ -116,7 +116,7 @@ def _write_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str
 
 
 def _unmet(answer: Mapping[str, Any], gate: str) -> bool:
-    """Tell whether the answer demands what the gate cannot do; of a read it can do nothing, of a write redact."""
+    """Tell whether the answer demands what the gate cannot do: all there is on a write is to redact."""
     from agent_runtime_ref.enforcement.amend import KNOWN_OBLIGATIONS
 
     obligations = answer.get("obligations") or []

@@ -7,10 +7,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import add_settings, opened, operator_of, system_user
+from agent_runtime_ref.cli.options import (
+    add_settings,
+    note_more,
+    opened,
+    operator_of,
+    system_user,
+    within_limit,
+)
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, print_lines
 from agent_runtime_ref.cli.parsers import example, positive, worded
-from agent_runtime_ref.cli.records import record_document, table_headings, table_rows
+from agent_runtime_ref.cli.records import counted, record_document, table_headings, table_rows
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import RecordNotFoundError
@@ -66,17 +73,20 @@ def run(args: argparse.Namespace) -> int:
     style = format_of(args, otherwise="json" if showing else "table")
     with reported(style), opened(args) as memory:
         most = memory.bundle.settings["limits"]["inspection_max"]
-        limit = 1 if showing else args.limit or most
-        records = _queue(memory, args.tenant, limit, (args.record,) if showing else ())
+        limit = 1 if showing else within_limit(args.limit, most)
+        asked = 1 if showing else min(limit + 1, most)
+        records = _queue(memory, args.tenant, asked, (args.record,) if showing else ())
         if showing and not records:
             raise RecordNotFoundError(memory.store_url, f"{args.record}` in quarantine; see `quarantine list")
         reasons = _reasons(memory, {record.memory_id for record in records})
         if showing:
             print_document(_document(records[0], reasons), style)
         else:
-            _print_list(memory, records, reasons, style)
-        if not showing and len(records) == limit:
-            note(f"at most {limit} records are shown; there may be more")
+            _print_list(memory, records[:limit], reasons, style)
+            note_more(len(records), limit, most)
+            if not records:
+                tenant = "" if args.tenant is None else f" of tenant {args.tenant}"
+                note(f"nothing{tenant} is in quarantine in `{memory.store_url}`")
     return DONE
 
 
@@ -123,8 +133,8 @@ def _print_list(
         from agent_runtime_ref.cli.tables import print_table
 
         why = [", ".join((reasons.get(record.memory_id) or {}).get("reasons") or ()) for record in records]
-        caption = f"{len(records)} records in quarantine in {memory.store_url}"
-        print_table(table_headings("because"), table_rows(records, why), caption=caption)
+        caption = f"{counted(len(records))} in quarantine in {memory.store_url}"
+        print_table(table_headings("because"), table_rows(records, why), prose=2, caption=caption)
         return
     documents = [_document(record, reasons) for record in records]
     if style == "jsonl":

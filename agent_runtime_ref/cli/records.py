@@ -81,6 +81,11 @@ def table_headings(*last: str) -> list[str]:
     return ["record", "tenant", "class", "kind", "trust", "status", "content", *last]
 
 
+def counted(count: int, what: str = "record") -> str:
+    """Return a number of things in words."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def _part(name: str, value: Any, settings: Mapping[str, Any]) -> str:
     if name in _WORDS:
         return _WORDS[name]

@@ -14,41 +14,55 @@ from agent_runtime_ref.cli.output import write
 from agent_runtime_ref.cli.terminal import is_terminal, shown
 
 NARROW_COLUMNS = 72
+_PROSE_COLUMNS = 20  # the least that words are readable in
+_GAP = 3  # between two columns
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> None:
-    """Print `rows` under `headings`; the last column takes what room is left."""
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, prose: int = 1, caption: str = ""
+) -> None:
+    """Print `rows` under `headings`; the last `prose` columns share the room left, the others never fold."""
     cells = [[shown(cell) for cell in row] for row in rows]
-    if is_terminal():
-        _print_rich(headings, cells, shown(caption))
+    if is_terminal() and os.environ.get("TERM") != "dumb":
+        _print_rich(headings, cells, prose, shown(caption))
     else:
         _print_plain(headings, cells)
 
 
-def _print_rich(headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> None:
+def _print_rich(headings: Sequence[str], rows: Sequence[Sequence[str]], prose: int, caption: str) -> None:
     from rich.text import Text
 
     console = _console()
-    if console.width < NARROW_COLUMNS:
+    if console.width < _least_width(headings, rows, prose):
         for row in rows:
             for heading, cell in zip(headings, row, strict=True):
-                console.print(Text.assemble((f"{heading}: ", "bold"), cell))
+                # An id that is wider than the terminal is left to it, so that it can be copied whole.
+                console.print(Text.assemble((f"{heading}: ", "bold"), cell), soft_wrap=" " not in cell)
             console.print()
     elif rows:
-        console.print(_rich_table(headings, rows))
+        console.print(_rich_table(headings, rows, prose))
     if caption:
         console.print(Text(caption, style="dim"))
 
 
-def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]], prose: int) -> int:
+    """Return the width below which a table would break an id, or leave no room for its prose."""
+    from rich.cells import cell_len
+
+    fixed = len(headings) - prose
+    ids = sum(max(cell_len(row[index]) for row in [headings, *rows]) for index in range(fixed))
+    return max(NARROW_COLUMNS, ids + _GAP * (len(headings) - 1) + _PROSE_COLUMNS * prose)
+
+
+def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]], prose: int) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, heading in enumerate(headings):
-        last = index == len(headings) - 1
-        table.add_column(Text(heading), overflow="fold", ratio=1 if last else None)
+        folds = index >= len(headings) - prose
+        table.add_column(Text(heading), overflow="fold", no_wrap=not folds, ratio=1 if folds else None)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

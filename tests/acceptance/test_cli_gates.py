@@ -222,7 +222,7 @@ def test_what_is_no_policy_input_is_no_deny(
 def test_policy_decide_knows_what_the_gate_cannot_do(
     command: Command, tmp_path: Path, obligation: str | None, reason: str
 ) -> None:
-    """A duty that the gate does not know, and an answer that permits nothing, end in the deny the gate would make."""
+    """An unknown duty, and an answer that permits nothing, end in the deny that the gate would make."""
     policies = tmp_path / "policies"
     shutil.copytree(policies_path(), policies)
     shutil.rmtree(policies / "memory" / "write")
@@ -415,7 +415,8 @@ def test_a_full_disk_is_said() -> None:
             words, stdout=target, stderr=subprocess.PIPE, text=True, timeout=60, check=False
         )
     assert done.returncode == 3
-    assert "No space left" in done.stderr
+    assert "not written: no space left" in done.stderr
+    assert "internal error" not in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.command import WHO, Command, fact, file_of
+from agent_runtime_ref.policy.bundle import load_bundle
+from tests.acceptance.command import WHO, Command, fact, file_of, on_terminal, question
 
 FORGET = ("forget", "--subject", "person-7", "--tenant", "tenant-acme", "--principal", "dpo")
 
@@ -71,3 +75,96 @@ def test_the_receipt_of_a_forget_says_where_and_when(command: Command, tmp_path:
 
     assert (receipt["store"], receipt["tenant_id"]) == (store, "tenant-acme")
     assert datetime.fromisoformat(receipt["at"]).tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("inspect-memory", "--kind", "gossip", "--tenant", "t-9"), "with --tenant t-9, --kind gossip"),
+        (("inspect-memory", "--store", "memory:"), "nothing found in `memory:`"),
+        (("quarantine", "list", "--tenant", "t-9"), "nothing of tenant t-9 is in quarantine"),
+    ],
+)
+def test_nothing_found_is_said(command: Command, words: tuple[str, ...], said: str) -> None:
+    """An empty answer names what was looked for, so that a misspelt filter is seen."""
+    answer = command(*words)
+
+    assert (answer.code, answer.document["count"]) == (0, 0)
+    assert said in answer.err
+
+
+def test_more_is_said_only_where_there_is_more(command: Command) -> None:
+    """Of three records two are shown with a note, three without one."""
+    two, three = command("inspect-memory", "--limit", "2"), command("inspect-memory", "--limit", "3")
+
+    assert (two.document["count"], three.document["count"]) == (2, 3)
+    assert "there are more" in two.err
+    assert three.err == ""
+
+
+@pytest.mark.parametrize("words", [("inspect-memory",), ("quarantine", "list")])
+def test_a_limit_above_the_maximum_names_it(command: Command, words: tuple[str, ...]) -> None:
+    """The number that the policy sets is told."""
+    answer = command(*words, "--limit", "1000000")
+    most = load_bundle().settings["limits"]["inspection_max"]
+
+    assert (answer.code, answer.out) == (2, "")
+    assert f"the maximum that the policy sets, {most}" in answer.err
+
+
+def test_ids_are_never_broken() -> None:
+    """At 80 columns long ids get a block a record; a dumb terminal gets plain columns."""
+    for columns in (80, 30):
+        written = on_terminal("inspect-memory", "--explain", columns=columns, NO_COLOR="1")
+        for word in ("record: mem-001", "language_preference", "tenant-acme"):
+            assert word in written
+    plain = on_terminal("inspect-memory", columns=80, TERM="dumb")
+    assert plain.startswith("record   tenant       class")
+    assert "\x1b" not in plain
+    assert "─" not in plain
+
+
+def test_one_record_is_one_record() -> None:
+    """The caption counts as people do."""
+    assert "1 record in seeds:" in on_terminal("inspect-memory", "--memory-class", "profile", NO_COLOR="1")
+
+
+def test_a_closed_output_is_said() -> None:
+    """Closed before the command began: a sentence and code 3."""
+    line = f"exec {shlex.quote(sys.executable)} -m agent_runtime_ref inspect-memory >&-"
+    done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+    assert done.returncode == 3
+    assert done.stderr.startswith("agent-runtime-ref: standard output not written: it is closed")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("setting", ["log", "trace"])
+def test_a_file_that_cannot_be_written_is_configuration(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """By option or by variable, it is told before anything is decided."""
+    query = file_of(tmp_path / "q.yaml", question())
+    option = command("read", "--query", query, *WHO, f"--{setting}", tmp_path)
+    monkeypatch.setenv(f"AGENT_RUNTIME_{setting.upper()}", str(tmp_path / "gone" / "x.jsonl"))
+    variable = command("inspect-memory")
+
+    assert (option.code, variable.code) == (2, 2)
+    assert "it is a folder" in option.err
+    assert "there is no folder" in variable.err
+
+
+def test_help_is_a_command_too(command: Command) -> None:
+    """`help` and `help COMMAND` print what `--help` prints."""
+    assert command("help") == command("--help")
+    assert command("help", "forget") == command("forget", "--help")
+    assert command("help").code == 0
+
+
+def test_a_misspelt_command_is_guessed(command: Command) -> None:
+    """What is close is suggested; for anything else the commands are listed."""
+    near, far = command("inspect-memry"), command("xyz")
+
+    assert (near.code, far.code) == (2, 2)
+    assert "did you mean `inspect-memory`?" in near.err
+    assert "inspect-memory" in far.err
