@@ -96,10 +96,10 @@ def _measure(account: Account, bench: Bench, scratch: Path, scale: Scale) -> Non
     if not bench.ready:
         account.take("building", lambda: build(bench))
     account.take("reads", lambda: read.measure(bench, scale))
-    account.take("memory", lambda: memory.measure(bench.governed, corpus))
-    # From here on the store changes: what the kept build holds stays as it is.
+    # What follows writes, and a kept build stays as it is.
     work, bare, alone = (scratch / name for name in ("work.db", "bare.db", "alone.db"))
     copied(bench.governed, work)
+    account.take("memory", lambda: memory.measure(work, corpus))
     account.take("writes", lambda: write.measure_single(work, corpus, rounds=400, bare=bare, alone=alone))
     alone.unlink()
     loaded = min(BULK_RECORDS, scale.added)
