@@ -58,8 +58,8 @@ def errors_page() -> str:
 
 def _exit_code(one: type[errors.GovernanceError]) -> str:
     if issubclass(one, errors.BundleError):
-        usage = (reason for reason in _ENGINE_REASONS if reason in exit_codes._BUNDLE_USAGE)
-        return f"{exit_codes.USAGE} for {names(usage)}, else {exit_codes.INTERNAL}"
+        internal = (reason for reason in _ENGINE_REASONS if reason in exit_codes._BUNDLE_INTERNAL)
+        return f"{exit_codes.INTERNAL} for {names(internal)}, else {exit_codes.USAGE}"
     fitting = (code for kind, code in exit_codes._CODES if issubclass(one, kind))
     return str(next(fitting, exit_codes.INTERNAL))
 
