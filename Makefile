@@ -58,7 +58,7 @@ lint-rego:
 	@opa=$$(.ci/opa find) || { echo "opa not found: its own checks of policies/ left out (.ci/opa build makes one)"; exit 0; }; \
 	"$$opa" fmt --list --fail policies && \
 	"$$opa" check --strict --capabilities policies/capabilities.json --bundle policies && \
-	"$$opa" test --bundle policies
+	"$$opa" test --timeout 120s --bundle policies
 
 test-wheel: $(STAMP)  ## build the wheel, install it into an empty environment, test it outside the checkout
 	@rm -rf $(WHEEL_FOLDER)

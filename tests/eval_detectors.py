@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agent_runtime_ref.enforcement.detectors import Detectors
-from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.policy.bundle import load_bundle
 
 CORPORA = Path(__file__).parent / "corpora" / "detectors"
 CAUGHT_MIN, FALSE_MAX = 0.90, 0.02
@@ -54,8 +54,7 @@ def corpus(name: str) -> list[dict[str, str]]:
 
 def main() -> int:
     """Print the figures; return 1 if the held-out ones miss their targets."""
-    path = policies_path() / "memory" / "detectors" / "data.json"
-    detectors = Detectors(json.loads(path.read_text(encoding="utf-8")))
+    detectors = Detectors(load_bundle().detectors)
     detectors.check()
     missed = False
     for name in ("tuning", "held_out"):

@@ -22,6 +22,7 @@ from agent_runtime_ref.enforcement.detector_settings import (
 )
 from agent_runtime_ref.enforcement.normal_forms import Form, is_plain, normal_forms
 from agent_runtime_ref.enforcement.secret_values import CHECKS
+from agent_runtime_ref.enforcement.sentence_model import SentenceModel
 
 __all__ = ["Detectors", "Finding", "language", "redact"]
 
@@ -61,10 +62,12 @@ class Detectors:
         BundleError: reason settings_malformed.
     """
 
-    __slots__ = ("_by_stem", "_by_word", "_compiled", "_literals", "_tells", "_wordless")
+    __slots__ = ("_by_stem", "_by_word", "_compiled", "_literals", "_model", "_tells", "_wordless")
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._compiled: CompiledDetectors = compile_detectors(settings)
+        # A bundle may come without a model; then the patterns are all there is.
+        self._model = SentenceModel(settings["model"]) if "model" in settings else None
         self._literals = tuple(
             (literal, index)
             for index, pattern in enumerate(self._compiled.values)
@@ -95,6 +98,8 @@ class Detectors:
         for expression in (e for pattern in patterns for e in pattern.expressions):
             _ = expression.compiled
         _ = self._compiled.reported.compiled, self._compiled.quoted.compiled
+        if self._model is not None:
+            self._model.check()
 
     def scan(self, texts: Mapping[str, str]) -> tuple[Finding, ...]:
         """Return the findings in `texts` (field name to text), ordered by field, place and type."""
@@ -117,6 +122,9 @@ class Detectors:
             for kind, start, end in found:
                 first, last = form.span(start, end)
                 seen.setdefault((kind, first, last), Finding(kind, field, first, last, form.name))
+        if self._model is not None and all(kind.startswith("secret.") for kind, _, _ in seen):
+            for kind, first, last in self._model.spans(text):
+                seen[kind, first, last] = Finding(kind, field, first, last, "model")
         return sorted(seen.values(), key=lambda finding: (finding.start, finding.end, finding.type))
 
     def _values(self, text: str, lower: str) -> Iterator[tuple[str, int, int]]:
