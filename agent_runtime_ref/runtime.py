@@ -33,6 +33,7 @@ from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
+from agent_runtime_ref.stores.subject_keys import SubjectKeys
 from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms, Words
 
@@ -64,7 +65,7 @@ class GovernedMemory:
         prefixes = bundle.settings["protected_keys"]["prefixes"]
         scanner = Scanner(Detectors(bundle.detectors), protected_prefixes=prefixes)
         words = Words(suspicious=scanner.suspicious, key=store.store_key())
-        self._attributes = Attributes(words, Pseudonyms(partial(_subject_key, store)))
+        self._attributes = Attributes(words, Pseudonyms(SubjectKeys(store), store.forgets))
         point = DecisionPoint(engine, clock)
         recorder = Recorder(
             store=store, engine=engine, attributes=self._attributes, clock=clock, ids=ids, trace=trace
@@ -105,12 +106,13 @@ class GovernedMemory:
         trace: str | Path | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        must_exist: bool = False,
     ) -> Self:
         """Return governed memory over the store at address `store`.
 
         `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` is
         durable. `log` says where the decision log of a store without one goes, `trace` where events are
-        appended as JSONL, `policies_digest` pins the bundle.
+        appended as JSONL, `policies_digest` pins the bundle; with `must_exist` no store is made.
 
         Raises:
             StoreError: the store cannot be opened.
@@ -122,7 +124,7 @@ class GovernedMemory:
         clock = clock or SystemClock()
         scheme, _, path = store.partition(":")
         address = "memory:" if scheme == "seeds" else store
-        inner = open_store(address, log=None if log is None else Path(log))
+        inner = open_store(address, log=None if log is None else Path(log), must_exist=must_exist)
         try:
             memory = cls(
                 store=inner,
@@ -295,12 +297,6 @@ class AsyncGovernedMemory:
         # The caller's context variables (a current span among them) go along to the thread.
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))
-
-
-def _subject_key(store: Store, tenant_id: str, subject: str) -> bytes:
-    key = store.subject_key(tenant_id, subject, True)
-    assert key is not None
-    return key
 
 
 def open_engine(name: str, bundle: Bundle) -> PolicyEngine:

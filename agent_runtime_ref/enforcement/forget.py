@@ -25,6 +25,7 @@ NOT_COVERED = (
     "backups and copies of the store that were made before",
     "what was already sent to a collector, a prompt or a model",
     "principal ids in the decision log where they are not the subject of the call",
+    "source, kind and provenance of the forgotten records in the decision log",
     "keyed digests of the forgotten content, kept so that it is not learned again",
 )
 
@@ -92,7 +93,7 @@ class ForgetGate:
             call.caller.tenant_id, subject, now_us=call.at_us, dry_run=dry_run, lines_for=lines_for
         )
         if not dry_run:
-            self._attributes.pseudonyms.drop(call.caller.tenant_id, subject)
+            self._attributes.pseudonyms.drop()
         self._recorder.mirror(kept)
         return _receipt(counts, decision, dry_run)
 

@@ -60,6 +60,7 @@ class Recorder:
              subjects: tuple[str, ...]) -> Call:  # fmt: skip
         """Return the frame of a gate call, stamped now."""
         words = self._attributes.words
+        self._attributes.pseudonyms.refresh()
         return Call(
             caller=caller,
             operation=operation,

@@ -131,6 +131,8 @@ class Verdicts:
         share: int,
     ) -> Verdict:
         effect = "quarantine" if held else "allow"
+        if item.candidate.subject is not None:
+            self._attributes.pseudonyms.keep(item.candidate.tenant_id, item.candidate.subject)
         bare = [{"type": row["type"], "findings": row["findings"]} for row in obligations]
         decision = self._recorder.decision(call, effect, held, obligations=bare, duration_ns=share)
         record = amended(

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z")
 # Ids that this package makes carry nothing but random digits; scanning each one again would cost
@@ -66,6 +67,16 @@ class Words:
         return not self._suspicious(value)
 
 
+class KeyRing(Protocol):
+    """Where the keys of subjects come from."""
+
+    def of(self, tenant_id: str, subject: str, *, create: bool) -> bytes:
+        """Return the subject's key: its own, made if `create` is set, or one that ends with the process."""
+
+    def renew(self) -> None:
+        """Give up the keys that end with the process."""
+
+
 class Pseudonyms:
     """Names of subjects in log lines: an HMAC under the subject's own key.
 
@@ -73,9 +84,28 @@ class Pseudonyms:
     can tell whom the lines were about.
     """
 
-    def __init__(self, key_of: Callable[[str, str], bytes]) -> None:
-        self._key_of = key_of
+    def __init__(self, keys: KeyRing, forgets: Callable[[], int]) -> None:
+        """Take keys from `keys`, and drop what is remembered of them when `forgets` has grown."""
+        self._keys = keys
+        self._forgets = forgets
+        self._seen = 0
         self._cache: dict[tuple[str, str, str], str] = {}
+        self._kept: set[tuple[str, str]] = set()
+
+    def refresh(self) -> None:
+        """Give up every pseudonym if somebody was forgotten since, by any process: one of them is stale."""
+        count = self._forgets()
+        if count != self._seen:
+            self._seen = count
+            self._clear()
+
+    def keep(self, tenant_id: str, subject: str) -> None:
+        """Have a lasting key for a subject that a record is about to be kept of."""
+        place = (tenant_id, subject)
+        if place not in self._kept:
+            self._keys.of(tenant_id, subject, create=True)
+            self._clear()
+            self._kept.add(place)
 
     def of(self, tenant_id: str, subject: str, value: str) -> str:
         """Return the pseudonym of `value` (the subject's id, or a key of one of its records)."""
@@ -84,15 +114,16 @@ class Pseudonyms:
         if known is None:
             if len(self._cache) >= _CACHE_ENTRIES_MAX:
                 self._cache.clear()
-            key = self._key_of(tenant_id, subject)
-            known = (
-                "subject:"
-                + hmac.digest(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:32]
-            )
-            self._cache[place] = known
+            key = self._keys.of(tenant_id, subject, create=False)
+            digest = hmac.digest(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hex()
+            known = self._cache[place] = f"subject:{digest[:32]}"
         return known
 
-    def drop(self, tenant_id: str, subject: str) -> None:
-        """Stop using the key of a subject that has been forgotten."""
-        for place in [place for place in self._cache if place[:2] == (tenant_id, subject)]:
-            del self._cache[place]
+    def drop(self) -> None:
+        """Stop using the key of a subject that has just been forgotten, and every passing key."""
+        self._keys.renew()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._cache.clear()
+        self._kept.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,34 @@ def test_another_tenants_person_of_the_same_name_is_untouched(memory: GovernedMe
 
     left = memory.read(query(tenant_id="tenant-b", principal_id="agent-1"), caller=other)
     assert [hit.record.content for hit in left.hits] == ["b's fact"]
+
+
+def test_another_process_stops_using_a_destroyed_key(tmp_path: Path) -> None:
+    """A memory that was open elsewhere while somebody was forgotten shows them under a new pseudonym."""
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    with GovernedMemory.open(url) as here, GovernedMemory.open(url) as there:
+        here.write(note("about the person", subject="person-7351"), caller=PERSON)
+        asked = query(principal_id="agent-1", subject="person-7351")
+        here.read(asked, caller=PERSON)
+        before = _subjects(here)
+        there.forget(subject="person-7351", caller=PERSON)
+        here.read(asked, caller=PERSON)
+
+        assert len(_subjects(here) - before) == 1
+
+
+def test_nobody_is_written_down_for_being_mentioned(tmp_path: Path) -> None:
+    """A refused write and a dry run about an unknown person leave no name in any file."""
+    with GovernedMemory.open(f"sqlite:{tmp_path / 'memory.db'}") as memory:
+        with pytest.raises(PolicyDeniedError):
+            memory.write(candidate(subject="zdenied99", source="recall"), caller=caller(subject="zdenied99"))
+        memory.forget(subject="zdry55", caller=caller(roles=("operator",)), dry_run=True)
+        for path in tmp_path.iterdir():
+            assert b"zdenied99" not in path.read_bytes(), path.name
+            assert b"zdry55" not in path.read_bytes(), path.name
+
+
+def _subjects(memory: GovernedMemory) -> set[str]:
+    """Return the pseudonyms of callers' subjects in the read log."""
+    lines = [json.loads(line) for line in memory.log_lines(read=True)]
+    return {line["input"]["caller"]["subject"] for line in lines if line["type"] == "decision"}
