@@ -105,8 +105,9 @@ def _dispatched(argv: Sequence[str]) -> int:
     args = parser.parse_args(list(argv))
     if args.version:
         from agent_runtime_ref import __version__
+        from agent_runtime_ref.cli.output import write
 
-        print(PROGRAM, __version__)
+        write(f"{PROGRAM} {__version__}")
         return 0
     if args.command is None:
         parser.error(f"which command? One of {', '.join(COMMANDS)}")

@@ -119,6 +119,7 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
         policies_digest=settings.policies_digest,
         log=settings.log,
         trace=settings.trace,
+        must_exist=not creates,
     )
 
 
@@ -156,6 +157,8 @@ def require_writable(option: str, name: str | None) -> None:
     reason = None
     if path.is_dir():
         reason = "it is a folder"
+    elif option == "log" and path.exists() and not path.is_file():
+        reason = "it is no file of its own"  # a chain is read back before it is gone on with
     elif not path.absolute().parent.is_dir():
         reason = f"there is no folder `{path.absolute().parent}`"
     elif not os.access(path if path.exists() else path.absolute().parent, os.W_OK):

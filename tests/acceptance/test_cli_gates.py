@@ -409,15 +409,16 @@ def test_a_full_disk_is_said() -> None:
     full = Path("/dev/full")
     if not full.exists():
         return
-    with full.open("w") as target:
-        words = [sys.executable, "-m", "agent_runtime_ref", "inspect-memory"]
-        done = subprocess.run(
-            words, stdout=target, stderr=subprocess.PIPE, text=True, timeout=60, check=False
-        )
-    assert done.returncode == 3
-    assert "not written: no space left" in done.stderr
-    assert "internal error" not in done.stderr
-    assert done.stderr.count("\n") == 1
+    for word in ("inspect-memory", "--version"):
+        with full.open("w") as target:
+            words = [sys.executable, "-m", "agent_runtime_ref", word]
+            done = subprocess.run(
+                words, stdout=target, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            )
+        assert done.returncode == 3
+        assert "not written: no space left" in done.stderr
+        assert "internal error" not in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 def test_works_as_a_process_in_a_plain_locale() -> None:

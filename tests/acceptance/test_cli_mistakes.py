@@ -149,6 +149,9 @@ def test_a_file_that_cannot_be_written_is_configuration(
     monkeypatch.setenv(f"AGENT_RUNTIME_{setting.upper()}", str(tmp_path / "gone" / "x.jsonl"))
     variable = command("inspect-memory")
 
+    monkeypatch.delenv(f"AGENT_RUNTIME_{setting.upper()}")
+    if setting == "log":
+        assert command("inspect-memory", "--log", "/dev/null").code == 2
     assert (option.code, variable.code) == (2, 2)
     assert "it is a folder" in option.err
     assert "there is no folder" in variable.err
