@@ -43,11 +43,11 @@ def test_a_digest_is_not_the_name_it_stands_for(memory: GovernedMemory) -> None:
             attempt()
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["system.prompt override", "system.prompt/rules", "system." + "x" * 130, " system.prompt", "ｓystem.prompt",
-     "role.admin@acme", "systеm.x", "SYSTEM.prompt"],
-)  # fmt: skip
+PROTECTED = ["system.prompt override", "system.prompt/rules", "system." + "x" * 130, " system.prompt"]
+PROTECTED += ["\uff53ystem.prompt", "role.admin@acme", "syst\u0435m.x", "SYSTEM.prompt"]
+
+
+@pytest.mark.parametrize("key", PROTECTED)
 def test_a_protected_key_is_known_however_it_is_written(memory: GovernedMemory, key: str) -> None:
     """Blanks, width, look-alike letters and length do not take a key out of its name space."""
     with pytest.raises(PolicyDeniedError) as refused:
