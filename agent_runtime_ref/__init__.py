@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AsyncGovernedMemory": "agent_runtime_ref.runtime",
+    "AsyncGovernedMemory": "agent_runtime_ref.async_memory",
     "Caller": "agent_runtime_ref.contracts",
     "Decision": "agent_runtime_ref.contracts",
     "DocumentTypeError": "agent_runtime_ref.errors",
@@ -32,6 +32,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from agent_runtime_ref.async_memory import AsyncGovernedMemory
     from agent_runtime_ref.config import load_memory_store
     from agent_runtime_ref.contracts import (
         Caller,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
         PolicyDeniedError,
     )
     from agent_runtime_ref.memory import MemoryStore
-    from agent_runtime_ref.runtime import AsyncGovernedMemory, GovernedMemory
+    from agent_runtime_ref.runtime import GovernedMemory
 
 __all__ = [
     "AsyncGovernedMemory",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
 from agent_runtime_ref.contracts import (
@@ -27,10 +25,10 @@ from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import Verdicts
 from agent_runtime_ref.enforcement.write import Outcome, WriteGate
-from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, StoreError, UsageError
+from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, StoreError
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
-from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.policy.engine import PolicyEngine
+from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
@@ -40,8 +38,7 @@ from agent_runtime_ref.telemetry.words import Pseudonyms, Words
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.explain import Explanation
 
-ASYNC_THREADS_MAX = 8
-T = TypeVar("T")
+__all__ = ["GovernedMemory", "Inspection"]
 
 
 class GovernedMemory:
@@ -239,76 +236,3 @@ class GovernedMemory:
         from agent_runtime_ref.seeds import load_through_gate
 
         load_through_gate(load_seed_records(path), self._writes)
-
-
-class AsyncGovernedMemory:
-    """The same gates for asyncio: the same code, on a bounded number of threads of its own."""
-
-    def __init__(self, memory: GovernedMemory, *, threads_max: int = ASYNC_THREADS_MAX) -> None:
-        # Imported here: a command that starts, reads and ends has no use for threads.
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._memory = memory
-        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="governed-memory")
-
-    @classmethod
-    async def open(cls, store: str = "seeds:", **options: Any) -> Self:
-        """Return governed memory as `GovernedMemory.open` does, opened off the event loop."""
-        import asyncio
-
-        return cls(await asyncio.to_thread(partial(GovernedMemory.open, store, **options)))
-
-    async def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
-        """Keep `candidate` if the policy admits it."""
-        return await self._run(lambda: self._memory.write(candidate, caller=caller))
-
-    async def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
-        """Return a receipt or a refusal for each candidate, in order."""
-        return await self._run(lambda: self._memory.write_many(candidates, caller=caller))
-
-    async def read(
-        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None
-    ) -> RetrievalResult:
-        """Return what the policy lets `caller` see of `query`."""
-        return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
-
-    async def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
-        """Remove everything about `subject` in the caller's tenant."""
-        return await self._run(lambda: self._memory.forget(subject=subject, caller=caller, dry_run=dry_run))
-
-    async def close(self) -> None:
-        """Close the memory once what is under way has ended."""
-        import asyncio
-
-        await asyncio.to_thread(self._threads.shutdown)
-        self._memory.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        import asyncio
-
-        # The caller's context variables (a current span among them) go along to the thread.
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))
-
-
-def open_engine(name: str, bundle: Bundle) -> PolicyEngine:
-    """Return the engine called `name`, ready to decide by `bundle`.
-
-    Raises:
-        BundleError: the policies cannot be used.
-        UsageError: there is no such engine.
-    """
-    if name == "embedded":
-        return EmbeddedEngine(bundle)
-    raise UsageError(f"no engine called `{name}`; the only one of this version is `embedded`")
-
-
-__all__ = ["AsyncGovernedMemory", "GovernedMemory", "Inspection", "open_engine"]

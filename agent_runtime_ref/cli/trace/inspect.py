@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
-from agent_runtime_ref.cli.log_view import Trace, fate_in, traces_of, tree_lines
 from agent_runtime_ref.cli.options import add_settings, opened, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.terminal import note, shown, warn
+from agent_runtime_ref.cli.trace.log_view import Trace, fate_in, traces_of, tree_lines
 from agent_runtime_ref.errors import UsageError
 
 Log = tuple[str, Callable[[], Iterable[str]]]
@@ -23,15 +23,8 @@ _SEAL = '{"seq":'
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command and what is below it."""
-    parser = subparsers.add_parser(
-        "trace",
-        help="look at what the decision log says about a trace or a record",
-        description="Look at what the decision log says.",
-        epilog=example("trace inspect trace-001 --store sqlite:memory.db"),
-    )
-    below = parser.add_subparsers(dest="trace_command", metavar="COMMAND", required=True)
-    inspect = below.add_parser(
+    """Add the command."""
+    inspect = subparsers.add_parser(
         "inspect",
         help="the decisions and events of a trace as a tree",
         description=(

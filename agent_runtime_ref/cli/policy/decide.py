@@ -20,15 +20,8 @@ _GATE = "GATE"  # whose refusal it is where no rule refuses
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the command and what is below it."""
-    parser = subparsers.add_parser(
-        "policy",
-        help="ask the policies for a decision",
-        description="Ask the policies for a decision.",
-        epilog=example("policy decide read --input input.json"),
-    )
-    below = parser.add_subparsers(dest="policy_command", metavar="COMMAND", required=True)
-    decide = below.add_parser(
+    """Add the command."""
+    decide = subparsers.add_parser(
         "decide",
         help="print the decision for an input document; 1 on deny",
         description=(
@@ -48,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the decision and return the exit code."""
     from agent_runtime_ref.policy.bundle import load_bundle
-    from agent_runtime_ref.runtime import open_engine
+    from agent_runtime_ref.policy.engines import open_engine
 
     question = plain_document(args.input)
     _require_input(args.input, question, args.gate)

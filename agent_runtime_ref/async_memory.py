@@ -1,0 +1,83 @@
+"""`GovernedMemory` for asyncio."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from agent_runtime_ref.contracts import (
+    Caller,
+    ForgetReceipt,
+    MemoryCandidate,
+    RetrievalQuery,
+    RetrievalResult,
+    WriteReceipt,
+)
+from agent_runtime_ref.enforcement.write import Outcome
+from agent_runtime_ref.runtime import GovernedMemory
+
+__all__ = ["AsyncGovernedMemory"]
+
+ASYNC_THREADS_MAX = 8
+T = TypeVar("T")
+
+
+class AsyncGovernedMemory:
+    """The same gates for asyncio: the same code, on a bounded number of threads of its own."""
+
+    def __init__(self, memory: GovernedMemory, *, threads_max: int = ASYNC_THREADS_MAX) -> None:
+        # Imported here: a command that starts, reads and ends has no use for threads.
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._memory = memory
+        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="governed-memory")
+
+    @classmethod
+    async def open(cls, store: str = "seeds:", **options: Any) -> Self:
+        """Return governed memory as `GovernedMemory.open` does, opened off the event loop."""
+        import asyncio
+
+        return cls(await asyncio.to_thread(partial(GovernedMemory.open, store, **options)))
+
+    async def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
+        """Keep `candidate` if the policy admits it."""
+        return await self._run(lambda: self._memory.write(candidate, caller=caller))
+
+    async def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
+        """Return a receipt or a refusal for each candidate, in order."""
+        return await self._run(lambda: self._memory.write_many(candidates, caller=caller))
+
+    async def read(
+        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None
+    ) -> RetrievalResult:
+        """Return what the policy lets `caller` see of `query`."""
+        return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
+
+    async def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
+        """Remove everything about `subject` in the caller's tenant."""
+        return await self._run(lambda: self._memory.forget(subject=subject, caller=caller, dry_run=dry_run))
+
+    async def close(self) -> None:
+        """Close the memory once what is under way has ended."""
+        import asyncio
+
+        await asyncio.to_thread(self._threads.shutdown)
+        self._memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        import asyncio
+
+        # The caller's context variables (a current span among them) go along to the thread.
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))
