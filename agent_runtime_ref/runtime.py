@@ -17,14 +17,9 @@ from agent_runtime_ref.contracts import (
     WriteReceipt,
 )
 from agent_runtime_ref.contracts.caller import require_text
-from agent_runtime_ref.enforcement.attributes import Attributes, Inspection
-from agent_runtime_ref.enforcement.detectors import Detectors
-from agent_runtime_ref.enforcement.read import ReadGate
-from agent_runtime_ref.enforcement.recorder import Recorder
-from agent_runtime_ref.enforcement.ruling import DecisionPoint
-from agent_runtime_ref.enforcement.scanner import Scanner
-from agent_runtime_ref.enforcement.verdicts import Verdicts
-from agent_runtime_ref.enforcement.write import Outcome, WriteGate
+from agent_runtime_ref.enforcement.attributes import Inspection
+from agent_runtime_ref.enforcement.gates import Surroundings, gates_of
+from agent_runtime_ref.enforcement.write import Outcome
 from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, StoreError
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
 from agent_runtime_ref.policy.engine import PolicyEngine
@@ -33,7 +28,7 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
 from agent_runtime_ref.telemetry.trace import TraceFile
-from agent_runtime_ref.telemetry.words import Pseudonyms, Words
+from agent_runtime_ref.telemetry.words import Pseudonyms
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.explain import Explanation
@@ -56,40 +51,18 @@ class GovernedMemory:
     ) -> None:
         """Put the gates over an open store and engine; `open` does this from addresses."""
         self.store_url = store.url
-        self.bundle = bundle
         self._store = store
-        self._engine = engine
-        prefixes = bundle.settings["protected_keys"]["prefixes"]
-        scanner = Scanner(Detectors(bundle.detectors), protected_prefixes=prefixes)
-        words = Words(suspicious=scanner.suspicious, key=store.store_key())
-        self._attributes = Attributes(words, Pseudonyms(SubjectKeys(store), store.forgets))
-        point = DecisionPoint(engine, clock)
-        recorder = Recorder(
-            store=store, engine=engine, attributes=self._attributes, clock=clock, ids=ids, trace=trace
-        )
-        self._point = point
-        self._clock = clock
-        self._reads = ReadGate(
-            point=point, store=store, attributes=self._attributes, recorder=recorder, clock=clock
-        )
-        verdicts = Verdicts(
-            store=store,
-            attributes=self._attributes,
-            recorder=recorder,
-            ids=ids,
-            durable_exempt=store.url.partition(":")[0] in bundle.settings["durable_on_volatile_stores"],
-        )
-        self._writes = WriteGate(
-            point=point,
-            store=store,
-            attributes=self._attributes,
-            recorder=recorder,
-            scanner=scanner,
-            verdicts=verdicts,
-        )
-        self._recorder = recorder
+        pseudonyms = Pseudonyms(SubjectKeys(store), store.forgets)
+        surroundings = Surroundings(store=store, clock=clock, ids=ids, trace=trace, pseudonyms=pseudonyms)
+        # INVARIANT: a call reads this once, so that all it does comes from one bundle.
+        self._gates = gates_of(bundle, engine, surroundings)
         self._closed = False
-        recorder.loaded()
+        self._gates.recorder.loaded()
+
+    @property
+    def bundle(self) -> Bundle:
+        """The policies in force."""
+        return self._gates.bundle
 
     @classmethod
     def open(
@@ -143,12 +116,12 @@ class GovernedMemory:
     def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
         """Keep `candidate` if the policy admits it; see `WriteGate.write` for what it raises."""
         self._check(caller, candidate, MemoryCandidate, "candidate")
-        return self._writes.write(candidate, caller=caller)
+        return self._gates.writes.write(candidate, caller=caller)
 
     def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
         """Return a receipt or a `PolicyDeniedError` for each candidate, in order; one transaction a batch."""
         self._check(caller)
-        return self._writes.write_many(candidates, caller=caller)
+        return self._gates.writes.write_many(candidates, caller=caller)
 
     def read(
         self, query: RetrievalQuery, *, caller: Caller, text: str | None = None, operation: str = "search"
@@ -157,12 +130,12 @@ class GovernedMemory:
         self._check(caller, query, RetrievalQuery, "query")
         if text is not None and not isinstance(text, str):
             raise DocumentTypeError("text: must be a string")
-        return self._reads.read(query, caller=caller, text=text, operation=operation)
+        return self._gates.reads.read(query, caller=caller, text=text, operation=operation)
 
     def inspect(self, inspection: Inspection, *, caller: Caller) -> RetrievalResult:
         """Return records as an operator sees them, whatever their status."""
         self._check(caller, inspection, Inspection, "inspection")
-        return self._reads.inspect(inspection, caller=caller)[0]
+        return self._gates.reads.inspect(inspection, caller=caller)[0]
 
     def explain(
         self, inspection: Inspection, query: RetrievalQuery, *, operator: Caller, caller: Caller
@@ -173,26 +146,21 @@ class GovernedMemory:
         """
         from agent_runtime_ref.enforcement.explain import Explanation, explained
 
-        result, attributes = self._reads.inspect(inspection, caller=operator)
-        question = self._attributes.read(
-            query, caller, now_us=self._clock.now_us(), has_text=False, operation="search"
-        )
-        shown = [self._attributes.candidate(one) for one in attributes]
-        verdicts = explained(shown, question, point=self._point, bundle=self.bundle)
+        gates = self._gates
+        result, attributes = gates.reads.inspect(inspection, caller=operator)
+        now_us = gates.surroundings.clock.now_us()
+        question = gates.attributes.read(query, caller, now_us=now_us, has_text=False, operation="search")
+        shown = [gates.attributes.candidate(one) for one in attributes]
+        verdicts = explained(shown, question, point=gates.point, bundle=gates.bundle)
         return [Explanation(hit.record, *verdict) for hit, verdict in zip(result.hits, verdicts, strict=True)]
 
     def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
         """Remove everything about `subject` in the caller's tenant, and return the receipt."""
-        from agent_runtime_ref.enforcement.forget import ForgetGate
-
         self._check(caller, subject, str, "subject")
         require_text("subject", subject)
         if not subject.strip():
             raise DocumentValueError("subject: must not be empty")
-        gate = ForgetGate(
-            point=self._point, store=self._store, attributes=self._attributes, recorder=self._recorder
-        )
-        return gate.forget(subject, caller=caller, dry_run=dry_run)
+        return self._gates.forgets.forget(subject, caller=caller, dry_run=dry_run)
 
     def _check(self, caller: object, given: object = None, wanted: type = object, name: str = "") -> None:
         """Refuse a call that no gate could make sense of.
@@ -216,7 +184,7 @@ class GovernedMemory:
         """Close the store and the engine."""
         self._closed = True
         self._store.close()
-        self._engine.close()
+        self._gates.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -235,4 +203,4 @@ class GovernedMemory:
         from agent_runtime_ref.config import load_seed_records
         from agent_runtime_ref.seeds import load_through_gate
 
-        load_through_gate(load_seed_records(path), self._writes)
+        load_through_gate(load_seed_records(path), self._gates.writes)

@@ -26,8 +26,8 @@ def test_a_digest_is_not_the_name_it_stands_for(memory: GovernedMemory) -> None:
     """Whoever is called what another's digest is called gets nothing of that other."""
     victim = Caller(TENANT, PERSON)
     memory.write(note("victim's plan", tenant_id=TENANT, subject=PERSON), caller=victim)
-    shown_tenant = memory._attributes.words.safe(TENANT)
-    shown_person = memory._attributes.words.safe(PERSON)
+    shown_tenant = memory._gates.attributes.words.safe(TENANT)
+    shown_person = memory._gates.attributes.words.safe(PERSON)
     assert shown_tenant.startswith("hmac:")
     mallory = Caller(shown_tenant, "mallory", subject=shown_person)
     attempts: list[Any] = [
