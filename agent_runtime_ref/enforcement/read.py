@@ -267,10 +267,16 @@ class ReadGate:
         if question.purpose not in _UNBUILT_PURPOSES:
             layers = self._layers(result.hits, decision, document)
             events.append(recorder.event(call, "context_layers_built", decision, layers, decides=False))
-        row = self._attributes.row
+        row, scored = self._attributes.row, question.terms is not None
         considered = Considered(
-            returned=[row(match.attributes, question.shown.get(_name(match))) for match in answer.selected],
-            kept_out=[[*row(match.attributes), reason] for match, reason in answer.kept_out],
+            returned=[
+                [*row(match.attributes, question.shown.get(_name(match))), match.total if scored else None]
+                for match in answer.selected
+            ],
+            kept_out=[
+                [*row(match.attributes), match.total if scored else None, reason]
+                for match, reason in answer.kept_out
+            ],
             total=answer.considered,
             exclusions=answer.exclusions,
             store_revision=answer.store_revision,

@@ -37,6 +37,9 @@ CONSIDERED_COLUMNS = (
     "outranked",
     "derived",
 )
+# Behind the attributes of a record: what ordered it, null without a text. A replay needs it to tell which
+# records a changed policy would push out of an answer.
+SCORE_COLUMN = "score_millionths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Considered:
     """What a read looked at: metadata of records in rank order, never content."""
 
     returned: Sequence[Sequence[Any]]
-    kept_out: Sequence[Sequence[Any]]  # each row ends with the reason
+    kept_out: Sequence[Sequence[Any]]  # each row ends with the reason, behind the score
     total: int
     exclusions: Mapping[str, int]
     store_revision: int
@@ -116,7 +119,7 @@ def _considered_document(
     considered: Considered, returned: Sequence[Sequence[Any]], kept_out: Sequence[Sequence[Any]]
 ) -> dict[str, Any]:
     return {
-        "columns": CONSIDERED_COLUMNS,
+        "columns": (*CONSIDERED_COLUMNS, SCORE_COLUMN),
         "returned": returned,
         "kept_out": kept_out,
         "considered": considered.total,

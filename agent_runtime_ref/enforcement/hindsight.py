@@ -1,0 +1,166 @@
+"""What the gates would do with a question that was asked before: decided again, carried out by nobody.
+
+The steps are those of the gates: the plan keeps records out, order and limit choose, the second check has
+the last word. Nothing is read from a store and nothing is written down here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_runtime_ref.clock import Clock
+from agent_runtime_ref.contracts import Plan
+from agent_runtime_ref.enforcement.amend import unmet_obligations
+from agent_runtime_ref.enforcement.answer import SCAN_BATCH
+from agent_runtime_ref.enforcement.detectors import Finding
+from agent_runtime_ref.enforcement.read import SPARE
+from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.errors import EngineFailureError, StoreCapabilityError
+from agent_runtime_ref.policy.engine import PolicyEngine
+from agent_runtime_ref.stores.attributes import check_plan
+from agent_runtime_ref.stores.plan_eval import clause_passes
+
+__all__ = ["Hindsight", "Outcome", "ReadOutcome"]
+
+Row = Mapping[str, Any]
+Record = Mapping[str, Any]
+
+_UNKNOWN_OBLIGATION = {"rule_id": "GATE", "reason": "obligation_unknown"}
+_NOT_PERMITTED = {"rule_id": "GATE", "reason": "not_permitted"}
+_NO_PLAN = Plan(clauses=(), complete=False, limit=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What would become of one candidate of a write."""
+
+    effect: str  # allow, deny or quarantine
+    rows: tuple[Row, ...]  # rule ids and reasons of a deny or a quarantine
+    assigned: Mapping[str, Any] | None  # trust and retention of what is kept
+
+
+@dataclass(slots=True)
+class ReadOutcome:
+    """What would become of a read."""
+
+    denied: tuple[Row, ...]  # empty: the read is answered
+    returned: frozenset[int] = frozenset()  # positions among the records handed in
+    plan: Plan = _NO_PLAN
+    refused: dict[int, list[Row]] = field(default_factory=dict)  # by the second check
+
+    def why_not(self, index: int, record: Record) -> tuple[Row, ...]:
+        """Return the rules that keep a record out; none where only rank and limit do."""
+        if self.denied:
+            return self.denied
+        failed = [
+            {"rule_id": one.rule_id, "reason": one.reason}
+            for one in self.plan.clauses
+            if not clause_passes(one, record)
+        ]
+        return tuple(failed or self.refused.get(index, ()))
+
+
+class Hindsight:
+    """Asks the policies of one engine about recorded questions."""
+
+    def __init__(self, engine: PolicyEngine, clock: Clock) -> None:
+        self._point = DecisionPoint(engine, clock)
+
+    def read(self, question: Mapping[str, Any], records: Sequence[Record], *, ranked: bool) -> ReadOutcome:
+        """Return what a read would return of `records`, which stand in rank order.
+
+        `question` is the policy's input; its candidates are ignored. Without `ranked` the order is not
+        known, and whatever the policy admits counts as returned, whatever the limit.
+        """
+        try:
+            return self._read(question, records, ranked)
+        except EngineFailureError as failure:
+            return ReadOutcome((_failure(failure.reason),))
+        except StoreCapabilityError:
+            # No store would carry the plan out: the gate refuses the read with this error.
+            return ReadOutcome((_failure("plan_not_supported"),))
+
+    def write(self, question: Mapping[str, Any]) -> list[Outcome]:
+        """Return what would become of each candidate of a write, a removal or another change."""
+        try:
+            answer = self._point.write(question).document
+        except EngineFailureError as failure:
+            rows = (_failure(failure.reason),)
+            return [Outcome("deny", rows, None) for _ in question["candidates"]]
+        asked, denied, held = (_by_index(answer[name]) for name in ("obligations", "deny", "quarantine"))
+        allowed = frozenset(answer["allowed"])
+        outcomes = []
+        for index, candidate in enumerate(question["candidates"]):
+            refusals = denied.get(index, [])
+            if question.get("operation") == "delete":
+                # Forgetting carries nothing else out than a clear allow.
+                refusals = refusals or [*held.get(index, []), *([_NOT_PERMITTED] if index in asked else [])]
+            else:
+                refusals = [*refusals, *unmet_obligations(asked.get(index, []), _findings(candidate))]
+            if index not in allowed and not refusals:
+                refusals = [_NOT_PERMITTED]
+            if refusals:
+                outcomes.append(Outcome("deny", tuple(refusals), None))
+                continue
+            rows = held.get(index, [])
+            effect = "quarantine" if rows else "allow"
+            outcomes.append(Outcome(effect, tuple(rows), answer["assign"][index]))
+        return outcomes
+
+    def _read(self, question: Mapping[str, Any], records: Sequence[Record], ranked: bool) -> ReadOutcome:
+        answer = self._point.read({**question, "candidates": []}).document
+        denied = _refusals(answer)
+        if denied:
+            return ReadOutcome(denied)
+        plan = Plan.from_decision(answer)
+        check_plan(plan, store="replay")
+        limit = min(question["query"]["limit"], plan.limit)
+        found = [index for index, one in enumerate(records) if _admits(plan, one)]
+        if ranked and plan.complete:
+            found = found[: limit + SPARE]
+        refused = self._second_check(question, records, found)
+        kept = [index for index in found if index not in refused]
+        return ReadOutcome((), frozenset(kept[:limit] if ranked else kept), plan, refused)
+
+    def _second_check(
+        self, question: Mapping[str, Any], records: Sequence[Record], found: Sequence[int]
+    ) -> dict[int, list[Row]]:
+        """Return the records among `found` that the policy refuses when it is asked about each."""
+        refused: dict[int, list[Row]] = {}
+        for start in range(0, len(found), SCAN_BATCH):
+            batch = found[start : start + SCAN_BATCH]
+            answer = self._point.read({**question, "candidates": [records[one] for one in batch]}).document
+            admitted = frozenset(answer["admitted"]) if answer["allow"] is True else frozenset()
+            refused |= {batch[index]: [] for index in range(len(batch)) if index not in admitted}
+            for row in answer["excluded"]:
+                refused.setdefault(batch[row["index"]], []).append(row)
+        return refused
+
+
+def _admits(plan: Plan, record: Record) -> bool:
+    return all(clause_passes(clause, record) for clause in plan.clauses)
+
+
+def _refusals(answer: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Return why the read gate would refuse an answer; nothing where it is a clear allow."""
+    if answer["allow"] is True and not answer["deny"]:
+        return (_UNKNOWN_OBLIGATION,) if answer["obligations"] else ()
+    return tuple(answer["deny"]) or (_NOT_PERMITTED,)
+
+
+def _failure(reason: str) -> Row:
+    return {"rule_id": "ENGINE", "reason": reason}
+
+
+def _by_index(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    grouped: dict[int, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row["index"], []).append(row)
+    return grouped
+
+
+def _findings(candidate: Mapping[str, Any]) -> list[Finding]:
+    """Return the findings that a candidate document names; where in the text they were, nobody knows now."""
+    return [Finding(one["type"], one["field"], 0, 0, "") for one in candidate.get("findings", ())]
