@@ -16,16 +16,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agent_runtime_ref.errors import BundleError, DocumentError
-from agent_runtime_ref.policy.bundle_files import Files, read_files
+from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, Files, decides, read_content
 from agent_runtime_ref.policy.engine import BundleIdentity
+from agent_runtime_ref.policy.manifest import DIGEST, Manifest, manifest_of
 from agent_runtime_ref.policy.metadata import RuleInfo, rules_of
 from agent_runtime_ref.policy.settings_check import check_references
 from agent_runtime_ref.resources import policies_path
 
-__all__ = ["Bundle", "load_bundle"]
+__all__ = ["Bundle", "bundle_of", "load_bundle"]
 
-MANIFEST = ".manifest"
-UNVERSIONED = "unversioned"
 _ENTRYPOINT = re.compile(r"^decision\b", re.MULTILINE)
 
 
@@ -60,24 +59,35 @@ def load_bundle(path: Path | str | None = None, *, expected_digest: str | None =
             than expected) or settings_malformed (data or manifest not usable).
         ResourceNotFoundError: the path does not exist.
     """
-    location = policies_path(path)
-    files = read_files(location)
-    digest = _digest(files)
+    return bundle_of(read_content(policies_path(path)), expected_digest=expected_digest)
+
+
+def bundle_of(content: Content, *, expected_digest: str | None = None) -> Bundle:
+    """Return the bundle that `content` holds; see `load_bundle`."""
+    location = str(content.location)
+    files = tuple(
+        (name, raw) for name, raw in content.files() if decides(name, in_archive=content.is_archive)
+    )
+    parsed = {name: _json(name, raw) for name, raw in files if not name.endswith(".rego")}
+    manifest = manifest_of(parsed.pop(MANIFEST, None))
+    digest = _digest(files, manifest)
     if expected_digest is not None and digest != expected_digest:
         raise BundleError("bundle_tampered", f"{location} has digest {digest}, expected {expected_digest}")
+    if manifest.metadata.get(DIGEST, digest) != digest:
+        raise BundleError("bundle_tampered", f"{location} has digest {digest}, its manifest names another")
     modules = _in_order((name, _text(name, raw)) for name, raw in files if name.endswith(".rego"))
     if not modules:
         raise BundleError("bundle_missing", f"no Rego module in {location}")
-    manifest = _manifest(dict(files).get(MANIFEST))
-    data = _data(files, manifest)
+    data = _data(parsed)
+    manifest.check(modules, data)
     return Bundle(
         modules=modules,
         data_json=json.dumps(_for_engine(data), ensure_ascii=False, separators=(",", ":")),
         digest=digest,
-        revision=str(manifest.get("revision") or UNVERSIONED),
-        settings=_settings(data, str(location)),
+        revision=manifest.revision,
+        settings=_settings(data, location),
         detectors=_mapping(data, "memory", "detectors"),
-        source=str(location),
+        source=location,
     )
 
 
@@ -89,10 +99,14 @@ def _in_order(modules: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
     return tuple(sorted(modules, key=lambda module: (_ENTRYPOINT.search(module[1]) is None, module[0])))
 
 
-def _digest(files: Files) -> str:
-    """Return SHA-256 over the sorted paths and the SHA-256 of each file."""
+def _digest(files: Files, manifest: Manifest) -> str:
+    """Return SHA-256 over the sorted paths and the SHA-256 of each file; of the manifest what decides.
+
+    So a folder and the archive that is built of it have one digest, whatever revision that was given.
+    """
+    deciding = {**dict(files), MANIFEST: manifest.deciding}
     total = hashlib.sha256()
-    for name, raw in files:
+    for name, raw in sorted(deciding.items()):
         total.update(f"{name}\0{hashlib.sha256(raw).hexdigest()}\n".encode())
     return f"sha256:{total.hexdigest()}"
 
@@ -125,37 +139,16 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"`{name}` is no number")
 
 
-def _manifest(raw: bytes | None) -> Mapping[str, Any]:
-    """Return the manifest; a folder without one is a bundle without a revision."""
-    if raw is None:
-        return {}
-    manifest = _json(MANIFEST, raw)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("roots", []), list):
-        raise BundleError("settings_malformed", f"{MANIFEST} must be a mapping, its roots a list")
-    return manifest
-
-
-def _data(files: Files, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _data(parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Return all data.json files as one document, each at the place that its folder says."""
-    roots = manifest.get("roots")
     merged: dict[str, Any] = {}
-    for name, raw in files:
-        if PurePosixPath(name).name != "data.json":
-            continue
-        place = PurePosixPath(name).parent.parts
-        value = _json(name, raw)
-        for part in reversed(place):
+    for name, value in parsed.items():
+        for part in reversed(PurePosixPath(name).parent.parts):
             value = {part: value}
         if not isinstance(value, dict):
             raise BundleError("settings_malformed", f"{name} must be a mapping")
-        if roots and not all(any(_under(top, root) for root in roots) for top in value):
-            raise BundleError("settings_malformed", f"{name} lies outside the roots of the bundle")
         _merge(merged, value, name)
     return merged
-
-
-def _under(top: str, root: Any) -> bool:
-    return root == "" or str(root).split("/")[0] == top
 
 
 def _merge(target: dict[str, Any], value: dict[str, Any], name: str) -> None:

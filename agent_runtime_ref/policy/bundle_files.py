@@ -1,32 +1,68 @@
-"""The files of a bundle that decide: manifest, Rego modules, data; from a folder or an archive."""
+"""The files of a bundle: all there are, and which of them decide; from a folder or an archive."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import tarfile
+import stat
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_runtime_ref.errors import BundleError
+from agent_runtime_ref.policy.archive import (
+    ARCHIVE_BYTES_MAX,
+    FILE_BYTES_MAX,
+    FILES_MAX,
+    TOTAL_BYTES_MAX,
+    Files,
+    archive_files,
+)
 
-__all__ = ["Files", "read_files", "read_tests"]
+__all__ = ["MANIFEST", "SIGNATURES", "Content", "Files", "decides", "read_content", "read_tests"]
 
-Files = tuple[tuple[str, bytes], ...]  # path with forward slashes and bytes, sorted by path
+MANIFEST = ".manifest"
+SIGNATURES = ".signatures.json"
+# What an OPA would load and this loader would not; both must decide by the same.
+_OTHER_BUNDLES = frozenset({"patch.json", "policy.wasm", "plan.json", "plan.pb", ".manifest.pb"})
 
-FILE_BYTES_MAX = 8 * 1024 * 1024
-FILES_MAX = 2_000
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What stood at a place when it was read: the files of a folder, or one archive."""
+
+    location: Path
+    raw: Files  # of an archive: itself, under an empty name
+    is_archive: bool
+
+    @property
+    def mark(self) -> str:
+        """What tells this content from another one; unlike a bundle's digest it needs nothing unpacked."""
+        total = hashlib.sha256()
+        for name, raw in self.raw:
+            total.update(f"{name}\0{hashlib.sha256(raw).hexdigest()}\n".encode("utf-8", "surrogateescape"))
+        return total.hexdigest()
+
+    def files(self) -> Files:
+        """Return the files, with those that do not decide.
+
+        Raises:
+            BundleError: the archive is none, or has what no bundle has.
+        """
+        return archive_files(self.raw[0][1], str(self.location)) if self.is_archive else self.raw
 
 
-def read_files(location: Path) -> Files:
-    """Return the files of the bundle at `location` that count.
+def read_content(location: Path, *, whole: bool = False) -> Content:
+    """Return what is at `location`, read once; of a folder only what decides, unless the `whole` is wanted.
 
     Raises:
         BundleError: reason bundle_missing: nothing readable there, or more than a bundle may hold.
     """
     try:
-        found = _from_folder(location) if location.is_dir() else _from_archive(location)
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise BundleError("bundle_missing", f"{location}: {error}") from error
-    return tuple(sorted(found.items()))
+        if location.is_dir():
+            return Content(location, tuple(sorted(_from_folder(location, whole).items())), is_archive=False)
+        return Content(location, (("", _read(location, ARCHIVE_BYTES_MAX)),), is_archive=True)
+    except OSError as error:
+        raise BundleError("bundle_missing", f"{location}: {error.strerror or error}") from error
 
 
 def read_tests(location: Path) -> tuple[tuple[str, str], ...]:
@@ -37,48 +73,55 @@ def read_tests(location: Path) -> tuple[tuple[str, str], ...]:
     return tuple((path.relative_to(location).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
 
 
-def _counts(name: str) -> bool:
-    """Say whether a file decides; refuse those that an OPA would load and this loader would not."""
-    base = PurePosixPath(name).name
+def decides(name: str, *, in_archive: bool) -> bool:
+    """Say whether a file decides; refuse those that an OPA would load and this loader would not.
+
+    In a folder hidden files are an editor's; nobody edits in an archive.
+
+    Raises:
+        BundleError: an OPA would decide by this file, and this loader could not.
+    """
+    path = PurePosixPath(name)
+    base = path.name
     if base in {"data.yaml", "data.yml"}:
         raise BundleError("settings_malformed", f"{name}: write data as data.json")
-    return (
-        name == ".manifest"
-        or base == "data.json"
-        or (base.endswith(".rego") and not base.endswith("_test.rego"))
-    )
+    hidden = any(part.startswith(".") for part in path.parts) and name not in {MANIFEST, SIGNATURES}
+    if hidden and not in_archive:
+        return False
+    loaded = base.endswith((".rego", MANIFEST, SIGNATURES)) or base == "data.json"
+    if base in _OTHER_BUNDLES or (loaded and hidden) or (base.endswith(MANIFEST) and name != MANIFEST):
+        raise BundleError("settings_malformed", f"{name} cannot be part of a bundle; take it out")
+    return loaded and name != SIGNATURES and not base.endswith("_test.rego")
 
 
-def _keep(found: dict[str, bytes], name: str, raw: bytes) -> None:
-    if len(raw) > FILE_BYTES_MAX or len(found) >= FILES_MAX:
-        raise BundleError("bundle_missing", f"{name}: larger than a bundle may be")
-    if name in found:
-        raise BundleError("bundle_tampered", f"{name} stands twice in the archive")
-    found[name] = raw
-
-
-def _from_folder(location: Path) -> dict[str, bytes]:
+def _from_folder(location: Path, whole: bool) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
+    total = 0
     for folder, folders, names in os.walk(location):
         folders.sort()
         for name in sorted(names):
             path = Path(folder, name)
             relative = path.relative_to(location).as_posix()
-            if _counts(relative):
-                _keep(found, relative, path.read_bytes())
-    return found
-
-
-def _from_archive(location: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with tarfile.open(location, "r:gz") as archive:
-        for member in archive:
-            name = member.name.removeprefix("./").lstrip("/")
-            if not member.isfile() or not _counts(name):
+            if not (whole or decides(relative, in_archive=False)):
                 continue
-            if member.size > FILE_BYTES_MAX:
-                raise BundleError("bundle_missing", f"{name}: larger than a bundle may be")
-            content = archive.extractfile(member)
-            assert content is not None  # a plain file has content
-            _keep(found, name, content.read())
+            found[relative] = _read(path, FILE_BYTES_MAX)
+            total += len(found[relative])
+            if len(found) > FILES_MAX or total > TOTAL_BYTES_MAX:
+                raise BundleError("bundle_missing", f"{location}: more than a bundle may hold")
     return found
+
+
+def _read(path: Path, bytes_max: int) -> bytes:
+    """Return the bytes of a plain file, or of what a link to one leads to."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise BundleError("bundle_missing", f"{path} is no file")
+        raw = file.read(bytes_max + 1)
+    if len(raw) > bytes_max:
+        raise BundleError("bundle_missing", f"{path}: larger than {bytes_max} bytes")
+    return raw
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open without waiting for the other end of a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -48,7 +48,7 @@ class TestBundles:
 
         assert caught.value.reason == "bundle_missing"
 
-    @pytest.mark.parametrize("name", ["memory/read/read.rego", "memory/settings/data.json", ".manifest"])
+    @pytest.mark.parametrize("name", ["memory/read/read.rego", "memory/settings/data.json"])
     def test_bundle_tampered(self, folder: Path, name: str) -> None:
         """One byte more in any file that counts is another digest."""
         digest = load_bundle(folder).digest
@@ -59,6 +59,17 @@ class TestBundles:
             load_bundle(folder, expected_digest=digest)
 
         assert caught.value.reason == "bundle_tampered"
+
+    def test_the_manifest_counts_by_what_decides(self, folder: Path) -> None:
+        """Other roots are another digest; a revision is a name for policies and none of them."""
+        digest = load_bundle(folder).digest
+        manifest = folder / ".manifest"
+        manifest.write_text('{"revision": "other", "roots": ["memory"]}', encoding="utf-8")
+        named = load_bundle(folder)
+        manifest.write_text('{"roots": ["memory", "other"]}', encoding="utf-8")
+
+        assert (named.digest, named.revision) == (digest, "other")
+        assert load_bundle(folder).digest != digest
 
     def test_tests_do_not_count(self, folder: Path) -> None:
         """A changed test is no change of the policy."""
