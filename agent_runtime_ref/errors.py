@@ -23,6 +23,7 @@ ENGINE_FAILURE_REASONS = frozenset(
         "bundle_missing",
         "bundle_tampered",
         "settings_malformed",
+        "input_malformed",
         "input_too_large",
         "obligation_unknown",
     }

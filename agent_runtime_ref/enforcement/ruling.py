@@ -14,6 +14,7 @@ from typing import Any
 from agent_runtime_ref.clock import Clock
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.policy.engine import PolicyEngine
+from agent_runtime_ref.policy.inputs import input_problem
 
 _ENCODE = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
@@ -61,6 +62,9 @@ class DecisionPoint:
         return ruling
 
     def _ask(self, entrypoint: str, document: Mapping[str, Any]) -> Ruling:
+        problem = input_problem(entrypoint, document)
+        if problem is not None:
+            raise EngineFailureError("input_malformed", problem)
         text = _ENCODE(document)
         started = self._clock.monotonic_ns()
         try:

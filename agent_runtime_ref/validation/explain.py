@@ -15,7 +15,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker, TypeChecker, ValidationError, validators
 
 from agent_runtime_ref.validation.findings import Finding, Located, Location, json_path
-from agent_runtime_ref.validation.schemas import CompiledSchema, Json, duplicates, is_json
+from agent_runtime_ref.validation.schemas import CompiledSchema, Json, duplicates, is_json, nullable
 from agent_runtime_ref.validation.sentences import renamed, sentence
 
 __all__ = ["explain"]
@@ -82,6 +82,7 @@ def _validator(name: str, schema: CompiledSchema) -> Any:
         "type": _type,
         "required": _required,
         "additionalProperties": _additional,
+        "anyOf": _any_of,
         "minimum": _minimum,
         "maximum": _maximum,
         "pattern": _pattern,
@@ -137,6 +138,15 @@ def _additional(validator: Any, wanted: object, value: Any, schema: Json) -> Err
             yield ValidationError(name)
         elif isinstance(wanted, Mapping):
             yield from validator.descend(value[name], wanted, path=name)
+
+
+def _any_of(validator: Any, options: Sequence[Json], value: Any, schema: Json) -> Errors:
+    """Tell what is wrong with a value that may be null, and not that it is neither the one nor the other."""
+    option = nullable(schema)
+    if option is None:
+        yield from Draft202012Validator.VALIDATORS["anyOf"](validator, options, value, schema)
+    elif value is not None:
+        yield from validator.descend(value, option)
 
 
 def _minimum(validator: Any, bound: float, value: Any, schema: Json) -> Errors:

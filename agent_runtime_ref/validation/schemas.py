@@ -15,13 +15,22 @@ from agent_runtime_ref.errors import SchemaNotFoundError
 from agent_runtime_ref.resources import schemas_path
 from agent_runtime_ref.validation.findings import Location
 
-__all__ = ["DOCUMENT_KINDS", "CompiledSchema", "compiled", "duplicates", "schema_document", "schema_names"]
+__all__ = [
+    "DOCUMENT_KINDS",
+    "CompiledSchema",
+    "compiled",
+    "duplicates",
+    "nullable",
+    "schema_document",
+    "schema_names",
+]
 
 DOCUMENT_KINDS = ("memory_record", "retrieval_query", "retrieval_result")
 
 DEPTH_MAX = 32
 _SUFFIX = ".schema.json"
 _ANY = "*"  # stands for each item of a list and each value of a mapping without named properties
+_NULLABLE = "x-nullable"  # marks a resolved part that may be null
 
 Json = Mapping[str, Any]
 
@@ -88,11 +97,8 @@ class CompiledSchema:
 
     def accepts(self, document: object) -> bool:
         """Say whether `document` follows the schema."""
-        try:
-            if not self._is_valid(document):
-                return False
-        except (ValueError, TypeError, RecursionError):
-            return False  # no JSON value: a foreign type, a key that is no string, a lone surrogate
+        if not self.accepts_roughly(document):
+            return False
         assert isinstance(document, Mapping)  # every schema says so at its root
         for key, types in self._top:
             if key in document and type(document[key]) not in types:
@@ -101,6 +107,13 @@ class CompiledSchema:
             if part in document and key in document[part] and type(document[part][key]) not in types:
                 return False
         return not (self._deep or self._open or self._unique) or self._accepts_parts(document)
+
+    def accepts_roughly(self, document: object) -> bool:
+        """Say whether `document` follows the schema, with `1.0` for an integer: a tenth of the price."""
+        try:
+            return bool(self._is_valid(document))
+        except (ValueError, TypeError, RecursionError):
+            return False  # no JSON value: a foreign type, a key that is no string, a lone surrogate
 
     def _accepts_parts(self, document: object) -> bool:
         """Check the numbers below the top level, the parts that are open, and uniqueness."""
@@ -161,11 +174,30 @@ def is_json(value: object, depth: int = 0) -> bool:
 
 
 def _resolve(root: Json, part: Json) -> Json:
-    """Follow a local `$ref`; what stands beside it (description, default) is kept."""
-    if "$ref" not in part:
+    """Follow a local `$ref` and look into what may be null; what stands beside it is kept."""
+    if "$ref" in part:
+        name = part["$ref"].removeprefix("#/$defs/")
+        return _resolve(root, {**root["$defs"][name], **_without(part, "$ref")})
+    option = nullable(part)
+    if option is None:
         return part
-    name = part["$ref"].removeprefix("#/$defs/")
-    return {**root["$defs"][name], **{key: value for key, value in part.items() if key != "$ref"}}
+    return {**_resolve(root, option), **_without(part, "anyOf"), _NULLABLE: True}
+
+
+def nullable(part: Json) -> Json | None:
+    """Return what a part describes that may be null, written `anyOf: [..., {"type": "null"}]`; else None.
+
+    A list of types says the same, but the type checker of OPA reads the first name of one only.
+    """
+    options = part.get("anyOf")
+    if isinstance(options, list) and len(options) == 2 and options[1] == {"type": "null"}:
+        option: Json = options[0]
+        return option
+    return None
+
+
+def _without(part: Json, keyword: str) -> Json:
+    return {key: value for key, value in part.items() if key != keyword}
 
 
 def _property(part: Json, name: str) -> object:
@@ -188,7 +220,8 @@ def _number_types(part: Json) -> tuple[type, ...]:
     """Return the exact types that a number of this part may have; empty where it is no number."""
     types: dict[object, tuple[type, ...]] = {"integer": (int,), "number": (int, float)}
     named = part.get("type")
-    return types.get(named, ()) if isinstance(named, str) else ()
+    found = types.get(named, ()) if isinstance(named, str) else ()
+    return (*found, type(None)) if found and _NULLABLE in part else found
 
 
 def _is_open(part: Json) -> bool:

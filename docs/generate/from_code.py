@@ -18,6 +18,7 @@ _ENGINE_REASONS = {
     "bundle_tampered": "The bundle does not have the digest that was asked for.",
     "settings_malformed": "Data or manifest of the bundle are not usable.",
     "input_too_large": "The question is larger than the engine may be asked.",
+    "input_malformed": "The question does not follow the schema of the policy's input; no engine was asked.",
     "obligation_unknown": "The decision demands something that the gate cannot do.",
 }
 _ERRORS_HEAD = """\

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.resources import schemas_path
+from agent_runtime_ref.validation.schemas import nullable
 from docs.generate.markdown import MARK, Part, page, sentences, table
 
 _TYPES = {"object": "mapping", "array": "list", "string": "text", "boolean": "true or false"}
@@ -89,7 +90,7 @@ def _rows(schema: Mapping[str, Any], part: Mapping[str, Any], prefix: str) -> It
 
 def _row(schema: Mapping[str, Any], field: Mapping[str, Any], name: str, required: bool) -> Iterator[Row]:
     whole = _resolved(schema, field)
-    limits = _shared(field) if _type(schema, whole) != "mapping" else ""
+    limits = _shared(field) if not _type(schema, whole).startswith("mapping") else ""
     yield Row(
         name, _type(schema, whole), required, limits or limits_of(field, schema), whole.get("description", "")
     )
@@ -110,6 +111,9 @@ def _shared(field: Mapping[str, Any]) -> str:
 def _resolved(schema: Mapping[str, Any], field: Mapping[str, Any]) -> dict[str, Any]:
     """Return a field with what it refers to; its own words win."""
     reference = field.get("$ref")
+    option = nullable(field)
+    if option is not None:
+        return {**_resolved(schema, option), **field, "x-nullable": True}
     if reference is None:
         return dict(field)
     target: Any = schema
@@ -119,6 +123,9 @@ def _resolved(schema: Mapping[str, Any], field: Mapping[str, Any]) -> dict[str, 
 
 
 def _type(schema: Mapping[str, Any], field: Mapping[str, Any]) -> str:
+    option = nullable(field)
+    if option is not None:
+        return _type(schema, _resolved(schema, option)) + " or null"
     name = field.get("type")
     if name is None:
         values = field.get("enum", [field["const"]] if "const" in field else [None])

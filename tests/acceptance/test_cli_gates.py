@@ -14,11 +14,12 @@ import pytest
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.validation import check
 from tests.acceptance.command import WHO, Answer, Command, fact, file_of, order, question
+from tests.unit.policy_documents import CANDIDATE, write_document
 
 READ_INPUT: dict[str, Any] = {
     "operation": "search",
     "now_ns": 1_700_000_000_000_000_000,
-    "caller": {"tenant_id": "a", "principal_id": "p", "subject": "p", "roles": []},
+    "caller": {"tenant_id": "a", "principal_id": "p", "subject": "p", "roles": [], "anonymous": False},
     "query": {
         "tenant_id": "a",
         "principal_id": "p",
@@ -38,6 +39,7 @@ READ_INPUT: dict[str, Any] = {
     },
     "candidates": [],
 }
+WRITE_INPUT: dict[str, Any] = json.loads(write_document(1))
 
 
 @pytest.fixture
@@ -180,39 +182,65 @@ def test_policy_decide_answers_without_a_store(command: Command, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("gate", "question"),
+    ("gate", "question", "reason"),
     [
-        ("read", {**READ_INPUT, "query": {}}),
-        ("write", {"operation": "write", "caller": {}, "candidates": [{}]}),
+        ("read", {**READ_INPUT, "operation": "peek"}, "operation_unknown"),
+        ("write", {**WRITE_INPUT, "operation": "peek"}, "operation_unknown"),
+        ("write", {**WRITE_INPUT, "caller": {**WRITE_INPUT["caller"], "tenant_id": "b"}}, "tenant_mismatch"),
     ],
 )
 def test_policy_decide_denies_with_1(
-    command: Command, tmp_path: Path, gate: str, question: dict[str, Any]
+    command: Command, tmp_path: Path, gate: str, question: dict[str, Any], reason: str
 ) -> None:
-    """What the policy cannot make sense of is a deny, with reasons."""
+    """What no rule permits is a deny, with reasons."""
     answer = command("policy", "decide", gate, "--input", file_of(tmp_path / "in.yaml", question))
 
     assert (answer.code, answer.document["effect"]) == (1, "deny")
-    assert answer.document["reasons"]
+    assert reason in answer.document["reasons"]
 
 
 @pytest.mark.parametrize(
-    ("gate", "question"),
+    ("gate", "question", "sentence"),
     [
-        ("read", {"operation": "search"}),
-        ("read", {"kind": "retrieval_query", "operation": "search", "caller": {}, "candidates": []}),
-        ("write", {"operation": "write", "caller": {}, "candidates": []}),
-        ("write", fact()),
+        ("read", {"operation": "search"}, "policy_read_input $.now_ns: is required"),
+        (
+            "read",
+            {**READ_INPUT, "query": {**READ_INPUT["query"], "limit": "3"}},
+            "policy_read_input $.query.limit: must be an integer",
+        ),
+        (
+            "write",
+            {**WRITE_INPUT, "candidates": []},
+            "policy_write_input $.candidates: must hold at least one candidate",
+        ),
+        (
+            "write",
+            {**WRITE_INPUT, "candidates": [{**CANDIDATE, "lineage": None}]},
+            "policy_write_input $.candidates[0].lineage: must be a mapping",
+        ),
+        ("write", fact(), "policy_write_input $.operation: is required"),
     ],
 )
 def test_what_is_no_policy_input_is_no_deny(
-    command: Command, tmp_path: Path, gate: str, question: dict[str, Any]
+    command: Command, tmp_path: Path, gate: str, question: dict[str, Any], sentence: str
 ) -> None:
-    """A document of another kind is a mistake of usage, told with the parts that are missing."""
-    answer = command("policy", "decide", gate, "--input", file_of(tmp_path / "in.yaml", question))
+    """A document that its schema refuses is a mistake of usage, told with path and sentence."""
+    path = file_of(tmp_path / "in.json", question)
+    answer = command("policy", "decide", gate, "--input", path)
 
     assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"{path}:")
+    assert answer.err.endswith(f": {sentence}\n")
     assert answer.err.count("\n") == 1
+
+
+def test_no_engine_is_asked_what_the_schema_refuses(command: Command, tmp_path: Path) -> None:
+    """The document is refused before any engine is opened: even where there is none to be had."""
+    path = file_of(tmp_path / "in.json", {**READ_INPUT, "candidates": [None]})
+    answer = command("policy", "decide", "read", "--input", path, "--policies", tmp_path / "none")
+
+    assert answer.code == 2
+    assert answer.err.endswith("policy_read_input $.candidates[0]: must be a mapping\n")
 
 
 @pytest.mark.parametrize(
@@ -233,8 +261,8 @@ def test_policy_decide_knows_what_the_gate_cannot_do(
         f'"obligations": {json.dumps(duties)}}}\n',
         encoding="utf-8",
     )
-    caller = {"principal_id": "p" if obligation else "q"}
-    path = file_of(tmp_path / "in.json", {"operation": "write", "caller": caller, "candidates": [{}]})
+    asks = {**WRITE_INPUT["caller"], "principal_id": "p" if obligation else "q"}
+    path = file_of(tmp_path / "in.json", {**WRITE_INPUT, "caller": asks})
     answer = command("policy", "decide", "write", "--input", path, "--policies", policies)
 
     assert (answer.code, answer.document["effect"]) == (1, "deny")

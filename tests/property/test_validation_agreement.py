@@ -25,6 +25,8 @@ NAMES = (
     "memory_candidate",
     "memory_record",
     "memory_store_config",
+    "policy_read_input",
+    "policy_write_input",
     "retrieval_query",
     "retrieval_result",
     "runtime_config",

@@ -18,6 +18,8 @@ OWN = (
     "memory_candidate",
     "memory_record",
     "memory_store_config",
+    "policy_read_input",
+    "policy_write_input",
     "retrieval_query",
     "retrieval_result",
     "runtime_config",

@@ -7,15 +7,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent_runtime_ref.cli.documents import plain_document
+from agent_runtime_ref.cli.documents import checked_document
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.options import add_settings, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
 from agent_runtime_ref.cli.parsers import example
-from agent_runtime_ref.errors import UsageError
 
-# What every input has; what is in its parts is for the policy to judge.
-_PARTS: dict[str, type] = {"operation": str, "caller": Mapping, "candidates": list}
 _GATE = "GATE"  # whose refusal it is where no rule refuses
 
 
@@ -26,7 +23,8 @@ def add_parser(subparsers: Any) -> None:
         help="print the decision for an input document; 1 on deny",
         description=(
             "Print what the policies answer to an input document, with the effect that the gate would\n"
-            "carry out. No store is opened and nothing is logged. The exit code is 1 on deny."
+            "carry out. No store is opened and nothing is logged. The exit code is 1 on deny, and 2 for a\n"
+            "document that does not follow the schema of the policy's input: no engine is asked then."
         ),
         epilog=example(
             "policy decide read --input input.json", "policy decide write --input - --policies ./policies"
@@ -42,19 +40,17 @@ def run(args: argparse.Namespace) -> int:
     """Print the decision and return the exit code."""
     from agent_runtime_ref.policy.bundle import load_bundle
     from agent_runtime_ref.policy.engines import open_engine
+    from agent_runtime_ref.policy.inputs import INPUT_SCHEMAS
 
-    question = plain_document(args.input)
-    _require_input(args.input, question, args.gate)
-    try:
-        text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"`{args.input}` holds what JSON cannot express: {error}") from error
+    entrypoint = f"memory.{args.gate}"
+    question = checked_document(args.input, schema=INPUT_SCHEMAS[entrypoint])
+    text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     settings = settings_of(args)
     engine = open_engine(
         settings.engine, load_bundle(settings.policies, expected_digest=settings.policies_digest)
     )
     try:
-        answer = engine.evaluate(f"memory.{args.gate}", text)
+        answer = engine.evaluate(entrypoint, text)
     finally:
         engine.close()
     effect = (_read_effect if args.gate == "read" else _write_effect)(answer, question)
@@ -67,24 +63,6 @@ def run(args: argparse.Namespace) -> int:
     }
     print_document(decided | dict(answer), format_of(args))
     return REFUSED if effect == "deny" else DONE
-
-
-def _require_input(name: str, question: Mapping[str, Any], gate: str) -> None:
-    """Return if a document is an input of the policy, whatever is in its parts.
-
-    Raises:
-        UsageError: a part is missing, so that the answer would be about nothing.
-    """
-    kinds = _PARTS | ({"query": Mapping} if gate == "read" else {})
-    missing = [part for part, kind in kinds.items() if not isinstance(question.get(part), kind)]
-    if missing:
-        listed = ", ".join(f"`{part}`" for part in missing)
-        raise UsageError(
-            f"`{name}` is no input of the {gate} policy: {listed} missing or of the wrong type; "
-            "`operation` is a text, `caller` and `query` are mappings, `candidates` is a list"
-        )
-    if gate == "write" and not question["candidates"]:
-        raise UsageError(f"`{name}` offers nothing: `candidates` is empty")
 
 
 def _read_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str:
