@@ -1,7 +1,7 @@
 """A policy bundle: Rego modules, settings and identity, read once and then fixed.
 
 What was loaded stays what is enforced: nothing is read from the folder again, so a change on disk takes
-effect when the memory is opened anew, and a decision names the digest of the text that made it.
+effect as another bundle or not at all, and a decision names the digest of the text that made it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.errors import BundleError, DocumentError
 from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, Files, decides, read_content
 from agent_runtime_ref.policy.engine import BundleIdentity
+from agent_runtime_ref.policy.json_value import decoded, parsed
 from agent_runtime_ref.policy.manifest import DIGEST, Manifest, manifest_of
 from agent_runtime_ref.policy.metadata import RuleInfo, rules_of
 from agent_runtime_ref.policy.settings_check import check_references
 from agent_runtime_ref.resources import policies_path
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.policy.signing import Verification
 
 __all__ = ["Bundle", "bundle_of", "load_bundle"]
 
@@ -51,34 +55,56 @@ class Bundle:
         return tuple(rule for path, text in self.modules for rule in rules_of(path, text))
 
 
-def load_bundle(path: Path | str | None = None, *, expected_digest: str | None = None) -> Bundle:
+def load_bundle(
+    path: Path | str | None = None,
+    *,
+    expected_digest: str | None = None,
+    verification: Verification | None = None,
+) -> Bundle:
     """Return the bundle in a folder or a .tar.gz archive; without a path, the bundled one.
+
+    With `verification` it must be signed, and nothing of it is looked at before the signature holds.
 
     Raises:
         BundleError: reason bundle_missing (nothing there to decide with), bundle_tampered (another digest
-            than expected) or settings_malformed (data or manifest not usable).
+            than expected, or a signature that does not hold) or settings_malformed (data or manifest not
+            usable).
         ResourceNotFoundError: the path does not exist.
+        UsageError: the verification key cannot be read.
     """
-    return bundle_of(read_content(policies_path(path)), expected_digest=expected_digest)
+    content = read_content(policies_path(path), whole=verification is not None)
+    return bundle_of(content, expected_digest=expected_digest, verification=verification)
 
 
-def bundle_of(content: Content, *, expected_digest: str | None = None) -> Bundle:
+def bundle_of(
+    content: Content, *, expected_digest: str | None = None, verification: Verification | None = None
+) -> Bundle:
     """Return the bundle that `content` holds; see `load_bundle`."""
+    try:
+        return _bundle(content, expected_digest, verification)
+    except RecursionError as error:
+        raise BundleError("settings_malformed", f"{content.location}: data nested too deeply") from error
+
+
+def _bundle(content: Content, expected_digest: str | None, verification: Verification | None) -> Bundle:
     location = str(content.location)
-    files = tuple(
-        (name, raw) for name, raw in content.files() if decides(name, in_archive=content.is_archive)
-    )
-    parsed = {name: _json(name, raw) for name, raw in files if not name.endswith(".rego")}
-    manifest = manifest_of(parsed.pop(MANIFEST, None))
+    found = content.files()
+    if verification is not None:
+        from agent_runtime_ref.policy.signing import verify
+
+        verify(found, verification, location)
+    files = tuple((name, raw) for name, raw in found if decides(name, in_archive=content.is_archive))
+    documents = {name: parsed(name, raw) for name, raw in files if not name.endswith(".rego")}
+    manifest = manifest_of(documents.pop(MANIFEST, None))
     digest = _digest(files, manifest)
     if expected_digest is not None and digest != expected_digest:
         raise BundleError("bundle_tampered", f"{location} has digest {digest}, expected {expected_digest}")
     if manifest.metadata.get(DIGEST, digest) != digest:
         raise BundleError("bundle_tampered", f"{location} has digest {digest}, its manifest names another")
-    modules = _in_order((name, _text(name, raw)) for name, raw in files if name.endswith(".rego"))
+    modules = _in_order((name, decoded(name, raw)) for name, raw in files if name.endswith(".rego"))
     if not modules:
         raise BundleError("bundle_missing", f"no Rego module in {location}")
-    data = _data(parsed)
+    data = _data(documents)
     manifest.check(modules, data)
     return Bundle(
         modules=modules,
@@ -111,38 +137,10 @@ def _digest(files: Files, manifest: Manifest) -> str:
     return f"sha256:{total.hexdigest()}"
 
 
-def _text(name: str, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BundleError("settings_malformed", f"{name} is not UTF-8") from error
-
-
-def _json(name: str, raw: bytes) -> Any:
-    """Return the value of a JSON file; duplicate keys and NaN are refused, since engines differ on them."""
-    try:
-        return json.loads(_text(name, raw), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise BundleError("settings_malformed", f"{name}: {error}") from error
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key `{twice}` stands twice")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"`{name}` is no number")
-
-
-def _data(parsed: Mapping[str, Any]) -> dict[str, Any]:
+def _data(documents: Mapping[str, Any]) -> dict[str, Any]:
     """Return all data.json files as one document, each at the place that its folder says."""
     merged: dict[str, Any] = {}
-    for name, value in parsed.items():
+    for name, value in documents.items():
         for part in reversed(PurePosixPath(name).parent.parts):
             value = {part: value}
         if not isinstance(value, dict):

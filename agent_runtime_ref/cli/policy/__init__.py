@@ -8,7 +8,7 @@ from typing import Any
 from agent_runtime_ref.cli.groups import add_group, run_chosen
 
 # Command -> module below this package.
-MEMBERS = {"decide": "decide"}
+MEMBERS = {"build": "build", "decide": "decide"}
 
 
 def add_parser(subparsers: Any) -> None:
