@@ -8,10 +8,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 GENESIS = "0" * 64  # what the first line of a chain names as its predecessor
 
-_SEALED = re.compile(r'\{"seq":([1-9][0-9]*),"prev_hash":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"')
+_SEALED = re.compile(r'\{"seq":([1-9][0-9]{0,17}),"prev_hash":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"')
+_SEALED_BYTES = re.compile(_SEALED.pattern.encode())
+_BLANK = " \t\r\n"
+_BLANK_BYTES = _BLANK.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +26,28 @@ class ChainFault:
     reason: str
 
 
+class Position(NamedTuple):
+    """Where a line stands: in which chain of a log, as which line, with which hash."""
+
+    chain: str
+    seq: int
+    hash: str
+
+
+class Sealed(NamedTuple):
+    """What the head of a line says, and whether the line is what was sealed under it."""
+
+    seq: int
+    prev_hash: str
+    hash: str
+    sound: bool
+
+
 def seal(body_json: str, seq: int, prev_hash: str) -> tuple[str, str]:
     """The line that stands in the log for `body_json`, a JSON object's text, and the line's hash."""
     assert body_json.startswith("{") and body_json.endswith("}"), "a log line is the text of one JSON object"
     digest = _digest(body_json, seq, prev_hash)
-    rest = body_json[1:].lstrip()
-    comma = "" if rest == "}" else ","
+    comma = "" if _is_empty(body_json[1:]) else ","
     return f'{{"seq":{seq},"prev_hash":"{prev_hash}","hash":"{digest}"{comma}{body_json[1:]}', digest
 
 
@@ -60,22 +80,45 @@ def body(line: str) -> str:
     return "{" + (rest[1:] if rest.startswith(",") else rest)
 
 
+def opened(data: bytes) -> Sealed | None:
+    """What the bytes of a line say of their place; None where they do not begin as a sealed line does.
+
+    A line is sound if sealing its body at its place gives these very bytes.
+    """
+    found = _SEALED_BYTES.match(data)
+    if found is None:
+        return None
+    rest = data[found.end() :]
+    comma = rest[:1] == b","
+    text = rest[1:] if comma else rest
+    # An empty object has no comma after the seal, and every other one has it.
+    proper = comma is not (text.lstrip(_BLANK_BYTES) == b"}")
+    digest = hashlib.sha256(b"%b\n%b\n{%b" % (found[2], found[1], text)).hexdigest()
+    hash_ = found[3].decode()
+    return Sealed(int(found[1]), found[2].decode(), hash_, proper and digest == hash_)
+
+
 def verify(lines: Iterable[str], *, prev_hash: str | None = GENESIS, seq: int = 0) -> ChainFault | None:
     """The first fault in a chain, or None; `prev_hash=None` begins at whatever the first line names."""
     for position, line in enumerate(lines, 1):
-        found = _SEALED.match(line)
+        found = opened(line.encode("utf-8", "replace"))
         if found is None:
             return ChainFault(position, "not a sealed line")
         if prev_hash is None:
-            seq, prev_hash = int(found[1]) - 1, found[2]
-        if int(found[1]) != seq + 1:
-            return ChainFault(position, f"sequence number {found[1]} where {seq + 1} is due")
-        if found[2] != prev_hash:
+            seq, prev_hash = found.seq - 1, found.prev_hash
+        if found.seq != seq + 1:
+            return ChainFault(position, f"sequence number {found.seq} where {seq + 1} is due")
+        if found.prev_hash != prev_hash:
             return ChainFault(position, "does not follow the line before it")
-        if _digest(body(line), seq + 1, prev_hash) != found[3]:
+        if not found.sound:
             return ChainFault(position, "hash does not match the text")
-        seq, prev_hash = seq + 1, found[3]
+        seq, prev_hash = seq + 1, found.hash
     return None
+
+
+def _is_empty(rest: str) -> bool:
+    """Tell whether nothing but the end of the object follows its brace."""
+    return rest.lstrip(_BLANK) == "}"
 
 
 def _digest(body_json: str, seq: int, prev_hash: str) -> str:
