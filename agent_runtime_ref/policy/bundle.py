@@ -19,7 +19,7 @@ from agent_runtime_ref.errors import BundleError, DocumentError
 from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, Files, decides, read_content
 from agent_runtime_ref.policy.engine import BundleIdentity
 from agent_runtime_ref.policy.json_value import decoded, parsed
-from agent_runtime_ref.policy.manifest import DIGEST, Manifest, manifest_of
+from agent_runtime_ref.policy.manifest import DIGEST, UNVERSIONED, Manifest, manifest_of
 from agent_runtime_ref.policy.metadata import RuleInfo, rules_of
 from agent_runtime_ref.policy.settings_check import check_references
 from agent_runtime_ref.resources import policies_path
@@ -27,7 +27,7 @@ from agent_runtime_ref.resources import policies_path
 if TYPE_CHECKING:
     from agent_runtime_ref.policy.signing import Verification
 
-__all__ = ["Bundle", "bundle_of", "load_bundle"]
+__all__ = ["UNVERSIONED", "Bundle", "bundle_of", "load_bundle"]
 
 _ENTRYPOINT = re.compile(r"^decision\b", re.MULTILINE)
 
