@@ -16,6 +16,7 @@ from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError
 from agent_runtime_ref.stores.base import ForgetCounts, Store
+from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import gate_span
@@ -82,19 +83,21 @@ class ForgetGate:
         # Asked for here, because the store must not be asked for a key inside its own transaction.
         pseudonym = self._attributes.pseudonyms.of(call.caller.tenant_id, subject, subject)
         kept: list[Event] = []
+        lines = Lines()
 
         def lines_for(counts: ForgetCounts) -> Sequence[str]:
             event = self._event(call, decision, pseudonym, counts, dry_run)
             kept[:] = [event]
             result = {"allow": True, "effect": "allow", "deny": []}
-            return [self._recorder.line(call, decision, PATH, document, result), event_text(event)]
+            lines[:] = [self._recorder.line(call, decision, PATH, document, result), event_text(event)]
+            return lines
 
         counts = self._store.forget(
             call.caller.tenant_id, subject, now_us=call.at_us, dry_run=dry_run, lines_for=lines_for
         )
         if not dry_run:
             self._attributes.pseudonyms.drop()
-        self._recorder.mirror(kept)
+        self._recorder.mirror(kept, lines, read=False)
         return _receipt(counts, decision, dry_run)
 
     def _refuse(

@@ -19,8 +19,10 @@ from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.telemetry import diagnostics, otel
+from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import Considered, DecisionLine, decision_text, event_text
+from agent_runtime_ref.telemetry.places import chain_name, placed
 from agent_runtime_ref.telemetry.trace import TraceFile
 
 
@@ -143,14 +145,21 @@ class Recorder:
         Raises:
             DecisionLogError: the log cannot be written; the answer must not leave.
         """
-        self._store.append_lines([*lines, *map(event_text, events)], read=read)
-        self.mirror(events)
+        kept = Lines((*lines, *map(event_text, events)))
+        self._store.append_lines(kept, read=read)
+        self.mirror(events, kept, read=read)
 
-    def mirror(self, events: Sequence[Event]) -> None:
+    def mirror(self, events: Sequence[Event], lines: Sequence[str] = (), *, read: bool = False) -> None:
         """Hand events that the log already holds to the trace file and to OpenTelemetry.
 
-        Whatever a mirror does wrong is reported and changes nothing: the decision has been carried out.
+        `lines` are those that were handed to the store, as `Lines`: by them an event that leaves the process
+        carries the place of its line in the log. Whatever a mirror does wrong is reported and changes
+        nothing: the decision has been carried out.
         """
+        if self._trace is None and not otel.is_listening():
+            return
+        if isinstance(lines, Lines):
+            events = placed(events, lines.sealed, chain=chain_name(self._store.log_mode, read=read))
         if self._trace is not None:
             self._trace.append(events)
         try:
@@ -179,6 +188,17 @@ class Recorder:
 
     def loaded(self) -> None:
         """Tell the mirrors which policies decide from now on."""
+        self.mirror([self._loaded(None)])
+
+    def replaced(self, previous_digest: str) -> None:
+        """Write down that these policies decide from now on, in the place of others.
+
+        Raises:
+            DecisionLogError: the log cannot be written; the others must stay in force.
+        """
+        self.keep([], [self._loaded(previous_digest)], read=False)
+
+    def _loaded(self, previous_digest: str | None) -> Event:
         identity = self._engine.identity
         payload = {
             "event_id": self._ids.new("evt"),
@@ -186,7 +206,25 @@ class Recorder:
             "revision": identity.revision,
             "engine": self._engine.name,
         }
-        self.mirror([Event("policy_loaded", self._ids.new("trc"), self._clock.now_us(), payload)])
+        if previous_digest is not None:
+            payload["previous_digest"] = previous_digest
+        return Event("policy_loaded", self._ids.new("trc"), self._clock.now_us(), payload)
+
+    def not_replaced(self, failure: Exception) -> None:
+        """Raise the alarm that other policies could not be used and these go on deciding."""
+        reason = getattr(failure, "reason", "engine_exception")
+        payload = {
+            "event_id": self._ids.new("evt"),
+            "operation": "reload",
+            "reason": reason,
+            "error.type": type(failure).__name__,
+            "digest": self._engine.identity.digest,
+        }
+        diagnostics.error("policy_engine_failure", reason=reason, operation="reload", detail=str(failure))
+        event = Event("policy_engine_failure", self._ids.new("trc"), self._clock.now_us(), payload)
+        with suppress(StoreError):  # the alarm is wanted all the more where the log is broken too
+            self._store.append_lines([event_text(event)], read=False)
+        self.mirror([event])
 
     def store_failure(self, call: Call, failure: StoreError) -> None:
         """Tell the mirrors that a store failed; the store's own log may be what is broken."""
@@ -201,10 +239,11 @@ class Recorder:
         }
         diagnostics.error("store_failure", code=failure.code, operation=call.operation)
         event = Event("store_failure", call.trace_id, call.at_us, payload)
+        lines, read = Lines([event_text(event)]), call.operation != "write"
         # A log that is itself what failed keeps its silence; the error says so.
         with suppress(StoreError):
-            self._store.append_lines([event_text(event)], read=call.operation != "write")
-        self.mirror([event])
+            self._store.append_lines(lines, read=read)
+        self.mirror([event], lines, read=read)
 
     def _principal(self, call: Call) -> str:
         principal = call.caller.principal_id

@@ -24,6 +24,7 @@ from agent_runtime_ref.errors import (
     StoreError,
 )
 from agent_runtime_ref.stores.base import CommitOutcome, Store, WriteBatch
+from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import gate_span
 
@@ -123,11 +124,11 @@ class WriteGate:
         verdicts = self._verdicts.of(batch, call, context, document, ruling)
         changes = [verdict.change for verdict in verdicts if verdict.change is not None]
         after = [self._verdicts.after(call, verdict) for verdict in verdicts]
-        lines = [
+        lines = Lines(
             text
             for verdict, event in zip(verdicts, after, strict=True)
             for text in (verdict.line, event_text(verdict.event), *([event_text(event)] if event else []))
-        ]
+        )
         held = [verdict.held for verdict in verdicts if verdict.held is not None]
         committed = self._store.commit(WriteBatch(changes, lines, held, now_us=call.at_us))
         self._recorder.mirror(
@@ -136,7 +137,9 @@ class WriteGate:
                 for verdict, event in zip(verdicts, after, strict=True)
                 for one in (verdict.event, event)
                 if one
-            ]
+            ],
+            lines,
+            read=False,
         )
         return self._outcomes(verdicts, iter(committed))
 

@@ -23,7 +23,7 @@ class MemoryLog:
         """Seal and keep `lines`."""
         held = self._chains[read]
         seq, prev_hash = chain.head(held[-1]) if held else (0, chain.GENESIS)
-        for _, line in list(chain.seal_all(lines, seq=seq, prev_hash=prev_hash)):
+        for _, line in chain.seal_after(lines, seq=seq, prev_hash=prev_hash):
             self.dropped += len(held) == held.maxlen
             held.append(line)
 

@@ -7,21 +7,16 @@ walked in the order of its numbers, so that only the next anchor is in memory.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from agent_runtime_ref.telemetry.chain import Position
+from agent_runtime_ref.telemetry.places import position_of
 from agent_runtime_ref.telemetry.segments import raw_lines
-
-_HASH = re.compile(r"[0-9a-f]{64}\Z")
-# What an exported event carries of its line, beside its own payload.
-CHAIN, SEQ, HASH = "log_chain", "log_seq", "log_hash"
-_SEQ_MAX = 2**62
 
 
 class Anchors:
@@ -117,13 +112,3 @@ def exported_positions(path: Path) -> Iterable[Position]:
         position = None if not isinstance(payload, dict) else position_of(payload)
         if position is not None:
             yield position
-
-
-def position_of(fields: dict[str, Any]) -> Position | None:
-    """Return the position that the payload of an exported event carries, if it carries one."""
-    name, seq, hash_ = fields.get(CHAIN), fields.get(SEQ), fields.get(HASH)
-    if not isinstance(name, str) or type(seq) is not int or not isinstance(hash_, str):
-        return None
-    if not 0 < seq < _SEQ_MAX or not _HASH.match(hash_):
-        return None
-    return Position(name, seq, hash_)

@@ -34,6 +34,19 @@ class Position(NamedTuple):
     hash: str
 
 
+class Lines(list[str]):
+    """Bodies of lines on their way into a log; whoever seals them notes here how they stand in it.
+
+    A store passes the object on to its log as it came, so that an event can be exported with its place.
+    """
+
+    __slots__ = ("sealed",)
+
+    def __init__(self, bodies: Iterable[str] = ()) -> None:
+        super().__init__(bodies)
+        self.sealed: list[str] = []
+
+
 class Sealed(NamedTuple):
     """What the head of a line says, and whether the line is what was sealed under it."""
 
@@ -57,6 +70,14 @@ def seal_all(bodies: Iterable[str], *, seq: int, prev_hash: str) -> Iterator[tup
         seq += 1
         line, prev_hash = seal(body, seq, prev_hash)
         yield seq, line
+
+
+def seal_after(bodies: Iterable[str], *, seq: int, prev_hash: str) -> list[tuple[int, str]]:
+    """What `seal_all` yields, as a list; `Lines` are told how they stand in the log."""
+    sealed = list(seal_all(bodies, seq=seq, prev_hash=prev_hash))
+    if isinstance(bodies, Lines):
+        bodies.sealed = [line for _, line in sealed]
+    return sealed
 
 
 def head(line: str) -> tuple[int, str]:

@@ -16,6 +16,8 @@ from agent_runtime_ref.clock import timestamp
 SCHEMA_VERSION = "1.0"
 EVENT_NAME_PREFIX = "agent_memory."
 
+# Where the event's line stands in the decision log: carried by an event that leaves the process.
+_PLACE = ("log_chain", "log_seq", "log_hash")
 _WHO = ("event_id", "session_id", "tenant_id", "principal_id", "agent_id")
 _DECISION = (
     "decision_id",
@@ -42,7 +44,7 @@ class EventType:
     @property
     def allowed(self) -> frozenset[str]:
         """Every payload field that such an event may carry."""
-        return frozenset((*_WHO, *(_DECISION if self.decides else ("decision_id",)), *self.fields))
+        return frozenset((*_WHO, *_PLACE, *(_DECISION if self.decides else ("decision_id",)), *self.fields))
 
 
 _ROWS = (
@@ -105,10 +107,14 @@ _ROWS = (
         ("subject", "counts", "digests", "derived_records", "tombstones", "dry_run", "effect", "not_covered"),
         decides=True,
     ),
-    EventType("policy_loaded", "an engine is ready to decide", ("digest", "revision", "engine")),
+    EventType(
+        "policy_loaded",
+        "an engine is ready to decide, at the start or in the place of another bundle",
+        ("digest", "revision", "engine", "previous_digest"),
+    ),
     EventType(
         "policy_engine_failure",
-        "the engine gave no usable decision, so the answer was a refusal",
+        "the engine gave no usable decision, so the answer was a refusal; or new policies were of no use",
         ("reason", "error.type", "digest", "operation"),
         decides=True,
         severity="ERROR",

@@ -39,7 +39,7 @@ class LogFile:
             return
         with self._locked() as descriptor:
             seq, prev_hash = self._last(descriptor)
-            sealed = chain.seal_all(bodies, seq=seq, prev_hash=prev_hash)
+            sealed = chain.seal_after(bodies, seq=seq, prev_hash=prev_hash)
             data = "".join(f"{line}\n" for _, line in sealed).encode("utf-8", "surrogatepass")
             end = os.lseek(descriptor, 0, os.SEEK_END)
             try:

@@ -47,6 +47,11 @@ def gate_span(operation: str, *, caller_attributes: Mapping[str, str]) -> Iterat
             raise
 
 
+def is_listening() -> bool:
+    """Tell whether the application has imported the API that events are handed to."""
+    return "opentelemetry._logs" in sys.modules
+
+
 def emit(events: Iterable[Event]) -> None:
     """Hand `events` to the application's logger provider as log records with an event name."""
     logs = sys.modules.get("opentelemetry._logs")

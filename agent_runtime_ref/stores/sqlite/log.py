@@ -23,7 +23,7 @@ def append(connection: sqlite3.Connection, lines: Sequence[str], path: Path) -> 
         last = connection.execute("SELECT line FROM log ORDER BY seq DESC LIMIT 1").fetchone()
         seq, prev_hash = (0, chain.GENESIS) if last is None else chain.head(last[0])
         connection.executemany(
-            "INSERT INTO log(seq, line) VALUES(?, ?)", chain.seal_all(lines, seq=seq, prev_hash=prev_hash)
+            "INSERT INTO log(seq, line) VALUES(?, ?)", chain.seal_after(lines, seq=seq, prev_hash=prev_hash)
         )
     except ValueError as error:
         raise DecisionLogError(str(path), f"its last line is damaged: {error}") from error
