@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -18,12 +20,15 @@ from agent_runtime_ref.contracts import (
 )
 from agent_runtime_ref.contracts.caller import require_text
 from agent_runtime_ref.enforcement.attributes import Inspection
-from agent_runtime_ref.enforcement.gates import Surroundings, gates_of
+from agent_runtime_ref.enforcement.gates import Gates, Surroundings, gates_of
+from agent_runtime_ref.enforcement.reload import PolicyOrigin, PolicyReload
 from agent_runtime_ref.enforcement.write import Outcome
 from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, StoreError
-from agent_runtime_ref.policy.bundle import Bundle, load_bundle
+from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.policy.engines import open_engine
+from agent_runtime_ref.policy.signing import Verification
+from agent_runtime_ref.policy.source import PolicySource, verification_of
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
@@ -32,6 +37,7 @@ from agent_runtime_ref.telemetry.words import Pseudonyms
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.explain import Explanation
+    from agent_runtime_ref.policy.opa_server.settings import OpaSettings
 
 __all__ = ["GovernedMemory", "Inspection"]
 
@@ -48,16 +54,21 @@ class GovernedMemory:
         clock: Clock,
         ids: Ids,
         trace: TraceFile | None = None,
+        origin: PolicyOrigin | None = None,
     ) -> None:
         """Put the gates over an open store and engine; `open` does this from addresses."""
         self.store_url = store.url
         self._store = store
         pseudonyms = Pseudonyms(SubjectKeys(store), store.forgets)
         surroundings = Surroundings(store=store, clock=clock, ids=ids, trace=trace, pseudonyms=pseudonyms)
-        # INVARIANT: a call reads this once, so that all it does comes from one bundle.
-        self._gates = gates_of(bundle, engine, surroundings)
+        self._policies = PolicyReload(gates_of(bundle, engine, surroundings), origin)
         self._closed = False
         self._gates.recorder.loaded()
+
+    @property
+    def _gates(self) -> Gates:
+        """The gates in force. INVARIANT: a call takes them once, so that all it does is of one bundle."""
+        return self._policies.current
 
     @property
     def bundle(self) -> Bundle:
@@ -72,6 +83,9 @@ class GovernedMemory:
         engine: str = "embedded",
         policies: str | Path | None = None,
         policies_digest: str | None = None,
+        verification: Verification | None = None,
+        reload_seconds: float | None = None,
+        opa: OpaSettings | None = None,
         log: str | Path | None = None,
         trace: str | Path | None = None,
         clock: Clock | None = None,
@@ -82,20 +96,30 @@ class GovernedMemory:
 
         `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` is
         durable. `log` says where the decision log of a store without one goes, `trace` where events are
-        appended as JSONL, `policies_digest` pins the bundle; with `must_exist` no store is made.
+        appended as JSONL. `policies_digest` pins the bundle, `verification` (else the environment) demands
+        its signature, and with `reload_seconds` it is looked for anew every so often. `opa` says how a
+        server is reached where `engine` is one; with `must_exist` no store is made.
 
         Raises:
             StoreError: the store cannot be opened.
             BundleError: the policies cannot be used.
             SeedsRefusedError: the write policy refuses a seed record.
+            UsageError: there is no such engine, or its server could not be asked safely.
         """
-        bundle = load_bundle(policies, expected_digest=policies_digest)
-        opened = open_engine(engine, bundle)
+        source = PolicySource.at(
+            policies, digest=policies_digest, verification=verification or verification_of()
+        )
+        content = source.content()
+        bundle = source.bundle(content)
+        engine_of = partial(open_engine, engine, opa=opa)
         clock = clock or SystemClock()
         scheme, _, path = store.partition(":")
         address = "memory:" if scheme == "seeds" else store
-        inner = open_store(address, log=None if log is None else Path(log), must_exist=must_exist)
-        try:
+        with ExitStack() as undone:
+            opened = engine_of(bundle)
+            undone.callback(opened.close)
+            inner = open_store(address, log=None if log is None else Path(log), must_exist=must_exist)
+            undone.callback(inner.close)
             memory = cls(
                 store=inner,
                 engine=opened,
@@ -103,14 +127,14 @@ class GovernedMemory:
                 clock=clock,
                 ids=ids or RandomIds(),
                 trace=None if trace is None else TraceFile(Path(trace)),
+                origin=PolicyOrigin(source, engine_of, content.mark),
             )
             if scheme == "seeds":
                 memory.store_url = f"seeds:{path}"
                 memory.load_seeds(path or None)
-        except BaseException:
-            inner.close()
-            opened.close()
-            raise
+            if reload_seconds is not None:
+                memory._policies.watch(reload_seconds)
+            undone.pop_all()
         return memory
 
     def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
@@ -162,6 +186,19 @@ class GovernedMemory:
             raise DocumentValueError("subject: must not be empty")
         return self._gates.forgets.forget(subject, caller=caller, dry_run=dry_run)
 
+    def reload_policies(self) -> bool:
+        """Take the policies that are now where they came from; return whether they are others than before.
+
+        Calls under way end under the policies they began with. What cannot be used changes nothing, and is
+        told as a `policy_engine_failure`.
+
+        Raises:
+            BundleError: the policies cannot be used, or are not the pinned ones.
+        """
+        if self._closed:
+            raise StoreError(self.store_url, "the memory is closed; open it again")
+        return self._policies.reload()
+
     def _check(self, caller: object, given: object = None, wanted: type = object, name: str = "") -> None:
         """Refuse a call that no gate could make sense of.
 
@@ -183,6 +220,7 @@ class GovernedMemory:
     def close(self) -> None:
         """Close the store and the engine."""
         self._closed = True
+        self._policies.close()
         self._store.close()
         self._gates.engine.close()
 
