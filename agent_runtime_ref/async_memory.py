@@ -17,6 +17,7 @@ from agent_runtime_ref.contracts import (
     WriteReceipt,
 )
 from agent_runtime_ref.enforcement.write import Outcome
+from agent_runtime_ref.policy.engine import ASYNC_CALLER
 from agent_runtime_ref.runtime import GovernedMemory
 
 __all__ = ["AsyncGovernedMemory"]
@@ -80,4 +81,5 @@ class AsyncGovernedMemory:
 
         # The caller's context variables (a current span among them) go along to the thread.
         context = contextvars.copy_context()
+        context.run(ASYNC_CALLER.set, True)
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))

@@ -9,12 +9,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref import validation
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.memory import MemoryStore, seed_records
 from agent_runtime_ref.resources import configs_path
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.policy.opa_server.settings import OpaSettings
 
 __all__ = ["ENVIRONMENT", "Settings", "load_memory_store", "load_seed_records", "load_settings"]
 
@@ -38,6 +41,7 @@ class Settings:
     engine: str = "embedded"
     policies: str | None = None  # None: the bundled policies
     policies_digest: str | None = None  # the bundle must have it, wherever the path came from
+    opa: OpaSettings | None = None  # None: as an OPA server is reached by default
     log: str | None = None
     trace: str | None = None
     file: str | None = None  # the runtime.yaml that was read
@@ -79,7 +83,7 @@ def load_settings(
     }
     for name in options or {}:
         assert name in ENVIRONMENT, name
-    named = {name: value for name, value in overrides.items() if value}
+    named: dict[str, Any] = {name: value for name, value in overrides.items() if value}
     # Overrides are held to the file's schema: a misspelt engine is refused wherever it is said.
     checked = {name: {"path": value} if name == "policies" else value for name, value in named.items()}
     validation.check("runtime_config", checked)
@@ -96,10 +100,22 @@ def _from_file(path: Path) -> Settings:
         engine=document.get("engine", "embedded"),
         policies=_anchored(policies.get("path"), folder),
         policies_digest=policies.get("digest"),
+        opa=_opa(document.get("opa"), folder),
         log=_anchored(document.get("log"), folder),
         trace=_anchored(document.get("trace"), folder),
         file=str(path),
     )
+
+
+def _opa(section: Mapping[str, Any] | None, folder: Path) -> OpaSettings | None:
+    """Return the section on OPA servers, its files found from anywhere."""
+    if section is None:
+        return None
+    from agent_runtime_ref.policy.opa_server.settings import OpaBundle, OpaSettings
+
+    files = {name: _anchored(value, folder) for name, value in section.items() if name.endswith("_file")}
+    bundle = OpaBundle(**section.get("bundle", {}))
+    return OpaSettings(**{**section, **files, "bundle": bundle})
 
 
 def _anchored(path: str | None, folder: Path) -> str | None:

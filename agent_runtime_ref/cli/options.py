@@ -25,7 +25,7 @@ ALL_TENANTS = "all-tenants"
 _SETTINGS = ("store", "engine", "policies", "log", "trace")
 _HELP = {
     "store": ("URL", "seeds:[FILE], memory: or sqlite:FILE; default: the bundled seeds"),
-    "engine": ("NAME", "the policy engine; default: embedded"),
+    "engine": ("NAME", "embedded, or opa:http://HOST:PORT; default: embedded"),
     "policies": ("PATH", "a folder of policies or a bundle; default: the bundled ones"),
     "log": ("FILE", "where the decision log of a store goes that keeps none"),
     "trace": ("FILE", "append events to this file, one JSON object a line"),
@@ -117,6 +117,7 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
         engine=settings.engine,
         policies=settings.policies,
         policies_digest=settings.policies_digest,
+        opa=settings.opa,
         log=settings.log,
         trace=settings.trace,
         must_exist=not creates,

@@ -19,11 +19,9 @@ from agent_runtime_ref.errors import BundleError, EngineFailureError
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.engine import ENTRYPOINTS
 from agent_runtime_ref.policy.golden import check_golden
+from agent_runtime_ref.policy.input_bounds import CANDIDATES_MAX, INPUT_BYTES_MAX, check_size
 
 __all__ = ["CANDIDATES_MAX", "INPUT_BYTES_MAX", "EmbeddedEngine", "Interpreter", "new_interpreter"]
-
-CANDIDATES_MAX = 1_000
-INPUT_BYTES_MAX = 512 * 1024
 
 _RULES = {entrypoint: f"data.{entrypoint}.decision" for entrypoint in ENTRYPOINTS}
 _PLACE = re.compile(r"^\s*--> (\S.*:\d+:\d+)$", re.MULTILINE)  # in what regorus says of Rego
@@ -94,7 +92,7 @@ class EmbeddedEngine:
         rule = _RULES.get(entrypoint)
         if rule is None:
             raise EngineFailureError("engine_undefined", f"no entrypoint `{entrypoint}`")
-        _check_size(document)
+        check_size(document)
         answer = self._answer(rule, document)
         if answer == _UNDEFINED:
             raise EngineFailureError("engine_undefined", rule)
@@ -134,27 +132,6 @@ def _table() -> dict[int, Interpreter]:
     """Return this thread's interpreters, by the number of their engine."""
     table: dict[int, Interpreter] = _THREAD.__dict__.setdefault("interpreters", {})
     return table
-
-
-def _check_size(document: str) -> None:
-    """Refuse what would hold the interpreter lock for too long.
-
-    Raises:
-        EngineFailureError: reason input_too_large.
-    """
-    size = len(document) if document.isascii() else len(document.encode("utf-8", "surrogatepass"))
-    if size > INPUT_BYTES_MAX:
-        raise EngineFailureError("input_too_large", f"{size} bytes, at most {INPUT_BYTES_MAX}")
-    # A list of a thousand has 999 commas, so that a usual document need not be parsed a second time.
-    if document.count(",") < CANDIDATES_MAX:
-        return
-    try:
-        value = json.loads(document)
-    except ValueError as error:
-        raise EngineFailureError("engine_exception", "the input is no JSON") from error
-    candidates = value.get("candidates") if isinstance(value, dict) else None
-    if isinstance(candidates, list) and len(candidates) > CANDIDATES_MAX:
-        raise EngineFailureError("input_too_large", f"{len(candidates)} candidates, at most {CANDIDATES_MAX}")
 
 
 def _failure(error: BaseException) -> EngineFailureError:

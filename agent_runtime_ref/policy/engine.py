@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["ENTRYPOINTS", "BundleIdentity", "PolicyEngine"]
+__all__ = ["ASYNC_CALLER", "ENTRYPOINTS", "BundleIdentity", "PolicyEngine"]
 
 ENTRYPOINTS = ("memory.read", "memory.write")
+
+# Set around calls of the asynchronous facade; an engine that has a client for asyncio then uses that one.
+ASYNC_CALLER: ContextVar[bool] = ContextVar("async_caller", default=False)
 
 
 @dataclass(frozen=True, slots=True)

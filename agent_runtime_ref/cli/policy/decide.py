@@ -47,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
     text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     settings = settings_of(args)
     engine = open_engine(
-        settings.engine, load_bundle(settings.policies, expected_digest=settings.policies_digest)
+        settings.engine,
+        load_bundle(settings.policies, expected_digest=settings.policies_digest),
+        opa=settings.opa,
     )
     try:
         answer = engine.evaluate(entrypoint, text)

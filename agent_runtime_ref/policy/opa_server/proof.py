@@ -1,0 +1,167 @@
+"""Which policies the server runs: compared with the local bundle before an answer is believed.
+
+The gates here work by the settings and detectors of the local bundle; a server that decides by others would
+make them and the decision log say what is not so. Every answer names the revision of the server's bundles. A
+revision says what somebody wrote into a manifest, so the modules and the settings themselves are compared as
+well: once, and again whenever a connection was made, since that is when another server may have answered.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+from agent_runtime_ref.errors import EngineFailureError
+from agent_runtime_ref.policy.bundle import Bundle
+from agent_runtime_ref.policy.manifest import UNVERSIONED
+from agent_runtime_ref.policy.opa_server.calls import Call
+from agent_runtime_ref.policy.opa_server.replies import Asking
+from agent_runtime_ref.policy.opa_server.settings import OpaBundle
+
+__all__ = ["Proof", "expected_revision"]
+
+# For so long a server that was found to run something else is not asked again.
+MISMATCH_SECONDS = 0.25
+_SHOWN_MAX = 100
+
+
+class Proof:
+    """What is known about the policies behind one client. Thread-safe."""
+
+    def __init__(self, asking: Asking, bundle: Bundle, wanted: OpaBundle) -> None:
+        self._asking = asking
+        self._bundle = bundle
+        self._wanted = wanted
+        self._revision = expected_revision(bundle, wanted)
+        self._lock = threading.Lock()
+        # INVARIANT: connections up to this number lead to a server whose content has been compared.
+        self._proven = -1
+        self._mismatch: tuple[int, float, EngineFailureError] | None = None  # connections, until, what
+
+    def require(self, call: Call) -> None:
+        """Return if the server behind every connection so far runs the local bundle.
+
+        Raises:
+            EngineFailureError: reason bundle_mismatch, or why the server could not be asked.
+        """
+        if self._wanted.check != "content" or self._proven == self._asking.connections.made:
+            return
+        if not self._lock.acquire(timeout=max(call.left, 0)):
+            raise call.passed()
+        try:
+            if self._proven != self._asking.connections.made:
+                self._prove(call)
+        finally:
+            self._lock.release()
+
+    def require_revision(self, answer: Mapping[str, Any]) -> None:
+        """Return if an answer names the bundle that was expected.
+
+        Raises:
+            EngineFailureError: reason bundle_mismatch.
+        """
+        if self._wanted.check == "none":
+            return
+        name, revision = self._wanted.name, self._revision
+        provenance = answer.get("provenance")
+        bundles = provenance.get("bundles") if isinstance(provenance, dict) else None
+        found = {
+            key: str(value.get("revision") or UNVERSIONED)
+            for key, value in (bundles if isinstance(bundles, dict) else {}).items()
+            if isinstance(value, dict)
+        }
+        held = [found.get(name)] if name is not None else list(found.values())
+        if revision in held or (revision == UNVERSIONED and name is None and not found):
+            return
+        self._proven = -1
+        shown = ", ".join(f"{key} {value}" for key, value in sorted(found.items()))[:_SHOWN_MAX] or "none"
+        wanted = f"{name} {revision}" if name is not None else revision
+        raise EngineFailureError("bundle_mismatch", f"bundle expected: {wanted}; the server has: {shown}")
+
+    def _prove(self, call: Call) -> None:
+        connections, made = self._asking.connections.made, call.made
+        if self._mismatch is not None:
+            seen, until, failure = self._mismatch
+            if seen == connections and monotonic() < until:
+                raise EngineFailureError(failure.reason, failure.detail)
+        try:
+            self._compare_modules(call)
+            self._compare_data(call)
+        except EngineFailureError as failure:
+            self._proven = -1
+            if failure.reason == "bundle_mismatch":
+                count = self._asking.connections.made
+                self._mismatch = (count, monotonic() + MISMATCH_SECONDS, failure)
+            raise
+        # What this call connected to is what it compared; what others connected meanwhile is not.
+        self._proven = connections + call.made - made
+        self._mismatch = None
+
+    def _compare_modules(self, call: Call) -> None:
+        """Return if the server has our modules, and nothing else in the packages that they belong to."""
+        ours = Counter(text for _, text in self._bundle.modules)
+        theirs = list(_modules(self._asking.fetched("policies", call)))
+        missing = ours - Counter(text for _, _, text in theirs)
+        if missing:
+            name = next(path for path, text in self._bundle.modules if text in missing)
+            raise _other(f"{sum(missing.values())} modules are not as here, `{name}` among them")
+        tops = {package[:1] for _, package, text in theirs if text in ours}
+        for name, package, text in theirs:
+            if text in ours:
+                ours[text] -= 1
+                surplus = ours[text] < 0
+            else:
+                # No module of ours names a package of tests, or it would be here; so it decides nothing.
+                surplus = package[:1] in tops and not package[-1].endswith("_test")
+            if surplus:
+                raise _other(f"it also has `{name[-_SHOWN_MAX:]}`")
+
+    def _compare_data(self, call: Call) -> None:
+        for place, value in _places(json.loads(self._bundle.data_json)):
+            answer = self._asking.fetched("/".join(["data", *(quote(part, safe="") for part in place)]), call)
+            theirs = answer.get("result") if isinstance(answer, dict) else None
+            if _canonical(theirs) != _canonical(value):
+                raise _other(f"data.{'.'.join(place)} is not as here")
+
+
+def expected_revision(bundle: Bundle, wanted: OpaBundle) -> str:
+    """Return the revision that the server's bundle must have."""
+    return bundle.revision if wanted.revision is None else wanted.revision
+
+
+def _modules(answer: Any) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Give name, package and text of each module that the server lists.
+
+    Raises:
+        EngineFailureError: reason engine_malformed, this is no list of modules.
+    """
+    try:
+        for module in answer["result"]:
+            package = tuple(str(part["value"]) for part in module["ast"]["package"]["path"][1:])
+            yield str(module["id"]), package or ("",), str(module["raw"])
+    except (KeyError, TypeError, IndexError) as error:
+        raise EngineFailureError("engine_malformed", "the server's list of its policies is none") from error
+
+
+def _places(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give the parts of the data that can be asked for without evaluating a package of rules."""
+    for top, part in data.items():
+        if isinstance(part, dict):
+            for name, value in part.items():
+                yield (top, name), value
+        else:
+            yield (top,), part
+
+
+def _canonical(value: Any) -> str:
+    """Return the value as text; true and 1, equal to Python, are not the same."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _other(what: str) -> EngineFailureError:
+    return EngineFailureError("bundle_mismatch", f"the server runs other policies: {what}")

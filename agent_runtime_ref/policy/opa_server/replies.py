@@ -1,0 +1,140 @@
+"""What came back over HTTP, believed only as far as it is an answer of an OPA."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent_runtime_ref.errors import EngineFailureError
+from agent_runtime_ref.policy.opa_server.calls import Call, Connections
+
+__all__ = [
+    "ANSWER_BYTES_MAX",
+    "POLICIES_BYTES_MAX",
+    "QUERY",
+    "Asking",
+    "Question",
+    "Reply",
+    "failure_of",
+    "require_length",
+    "too_large",
+]
+
+# A thousand candidates, each kept out for several reasons, are about two megabytes.
+ANSWER_BYTES_MAX = 4 * 1024 * 1024
+# The server's own account of its modules brings the syntax tree of each along.
+POLICIES_BYTES_MAX = 64 * 1024 * 1024
+_DETAIL_MAX = 200
+# An error of a built-in is an error, as it is to the embedded engine, and each answer names its bundles.
+QUERY = {"provenance": "true", "strict-builtin-errors": "true"}
+
+
+class Asking(Protocol):
+    """A client of the server; safe to call from any thread."""
+
+    connections: Connections
+
+    def decision(self, package: str, question: Question) -> Any:
+        """Return what the server answers to a question about `package`.decision.
+
+        Raises:
+            EngineFailureError: there is no answer, or none that is JSON.
+        """
+        ...
+
+    def fetched(self, path: str, call: Call) -> Any:
+        """Return what the server tells at `path`, below /v1.
+
+        Raises:
+            EngineFailureError: there is no answer, or none that is JSON.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the sockets back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An input document on its way, as JSON already: the client hands it on without looking into it."""
+
+    body: bytes  # {"input": ...}
+    call: Call
+
+    @classmethod
+    def of(cls, document: str, call: Call) -> Question:
+        """Return the question about an input document, a JSON text.
+
+        Raises:
+            EngineFailureError: reason engine_exception, it is no Unicode text.
+        """
+        try:
+            return cls(b'{"input":' + document.encode() + b"}", call)
+        except UnicodeEncodeError as error:
+            raise EngineFailureError("engine_exception", "the input is no Unicode text") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Status and body of an HTTP answer, with the two methods that the client calls on one."""
+
+    status: int
+    body: bytes
+
+    def raise_for_status(self) -> None:
+        """Return if the status is 200; a redirect is followed nowhere.
+
+        Raises:
+            EngineFailureError: reason engine_http_error.
+        """
+        if self.status != 200:
+            raise EngineFailureError("engine_http_error", f"HTTP status {self.status}")
+
+    def json(self) -> Any:
+        """Return the value of the body.
+
+        Raises:
+            EngineFailureError: reason engine_malformed, it is no JSON, or has NaN or Infinity in it.
+        """
+        try:
+            return json.loads(self.body.decode(), parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise EngineFailureError("engine_malformed", "the answer is no JSON") from error
+
+
+def require_length(headers: Mapping[str, str], bytes_max: int) -> None:
+    """Return if the headers announce a body that may be read.
+
+    Raises:
+        EngineFailureError: it is packed although nobody asked for that, or larger than any answer is.
+    """
+    if headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise EngineFailureError("engine_malformed", "the answer is packed, which was not asked for")
+    announced = headers.get("Content-Length", "")
+    if announced.isdecimal() and int(announced[:20]) > bytes_max:
+        raise too_large(bytes_max)
+
+
+def too_large(bytes_max: int) -> EngineFailureError:
+    """Return the refusal of an answer above the bound."""
+    return EngineFailureError("engine_answer_too_large", f"more than {bytes_max} bytes")
+
+
+def failure_of(error: BaseException, call: Call, *, no_http: bool = False) -> EngineFailureError:
+    """Return what an error of an HTTP library means."""
+    if call.left <= 0 or isinstance(error, TimeoutError):
+        return call.passed()
+    if no_http:
+        return EngineFailureError("engine_malformed", "the answer is no HTTP")
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    said = " ".join(str(root).split())[:_DETAIL_MAX]
+    return EngineFailureError("engine_unreachable", f"{type(root).__name__}: {said}")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"`{name}` is no number")
