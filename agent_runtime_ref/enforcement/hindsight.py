@@ -15,6 +15,7 @@ from agent_runtime_ref.contracts import Plan
 from agent_runtime_ref.enforcement.amend import unmet_obligations
 from agent_runtime_ref.enforcement.answer import SCAN_BATCH
 from agent_runtime_ref.enforcement.detectors import Finding
+from agent_runtime_ref.enforcement.plan_memory import PlanMemory, Planned
 from agent_runtime_ref.enforcement.read import SPARE
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.errors import EngineFailureError, StoreCapabilityError
@@ -22,13 +23,15 @@ from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.attributes import check_plan
 from agent_runtime_ref.stores.plan_eval import clause_passes
 
-__all__ = ["Hindsight", "Outcome", "ReadOutcome"]
+__all__ = ["Hindsight", "Outcome", "ReadOutcome", "refusals_of", "write_outcomes"]
 
 Row = Mapping[str, Any]
 Record = Mapping[str, Any]
 
 _UNKNOWN_OBLIGATION = {"rule_id": "GATE", "reason": "obligation_unknown"}
 _NOT_PERMITTED = {"rule_id": "GATE", "reason": "not_permitted"}
+# Reasons that speak of the question and not of the policies.
+_UNASKABLE = frozenset({"input_malformed", "input_too_large"})
 _NO_PLAN = Plan(clauses=(), complete=False, limit=0)
 
 
@@ -65,8 +68,12 @@ class ReadOutcome:
 class Hindsight:
     """Asks the policies of one engine about recorded questions."""
 
-    def __init__(self, engine: PolicyEngine, clock: Clock) -> None:
+    def __init__(self, engine: PolicyEngine, clock: Clock, *, remembers: bool = False) -> None:
+        """Ask `engine`; `remembers` only where `policy.shift.only_shifts` is true of its policies."""
         self._point = DecisionPoint(engine, clock)
+        self._memory = PlanMemory() if remembers else None
+        self._number = 0
+        self.mismatches = 0  # 1 where a plan admitted what the policy refuses
 
     def read(self, question: Mapping[str, Any], records: Sequence[Record], *, ranked: bool) -> ReadOutcome:
         """Return what a read would return of `records`, which stand in rank order.
@@ -83,46 +90,73 @@ class Hindsight:
             return ReadOutcome((_failure("plan_not_supported"),))
 
     def write(self, question: Mapping[str, Any]) -> list[Outcome]:
-        """Return what would become of each candidate of a write, a removal or another change."""
+        """Return what would become of each candidate of a write, a removal or another change.
+
+        Raises:
+            EngineFailureError: the question is one that no gate would have asked.
+        """
         try:
             answer = self._point.write(question).document
         except EngineFailureError as failure:
-            rows = (_failure(failure.reason),)
-            return [Outcome("deny", rows, None) for _ in question["candidates"]]
-        asked, denied, held = (_by_index(answer[name]) for name in ("obligations", "deny", "quarantine"))
-        allowed = frozenset(answer["allowed"])
-        outcomes = []
-        for index, candidate in enumerate(question["candidates"]):
-            refusals = denied.get(index, [])
-            if question.get("operation") == "delete":
-                # Forgetting carries nothing else out than a clear allow.
-                refusals = refusals or [*held.get(index, []), *([_NOT_PERMITTED] if index in asked else [])]
-            else:
-                refusals = [*refusals, *unmet_obligations(asked.get(index, []), _findings(candidate))]
-            if index not in allowed and not refusals:
-                refusals = [_NOT_PERMITTED]
-            if refusals:
-                outcomes.append(Outcome("deny", tuple(refusals), None))
-                continue
-            rows = held.get(index, [])
-            effect = "quarantine" if rows else "allow"
-            outcomes.append(Outcome(effect, tuple(rows), answer["assign"][index]))
-        return outcomes
+            _raise_if_unaskable(failure)
+            return [Outcome("deny", (_failure(failure.reason),), None) for _ in question["candidates"]]
+        return write_outcomes(answer, question)
 
     def _read(self, question: Mapping[str, Any], records: Sequence[Record], ranked: bool) -> ReadOutcome:
-        answer = self._point.read({**question, "candidates": []}).document
-        denied = _refusals(answer)
-        if denied:
-            return ReadOutcome(denied)
-        plan = Plan.from_decision(answer)
-        check_plan(plan, store="replay")
+        planned = self._planned(question)
+        if planned.plan is None:
+            return ReadOutcome(planned.denied)
+        plan = planned.at(question["now_ns"])
         limit = min(question["query"]["limit"], plan.limit)
         found = [index for index, one in enumerate(records) if _admits(plan, one)]
         if ranked and plan.complete:
             found = found[: limit + SPARE]
-        refused = self._second_check(question, records, found)
+        refused = self._checked(question, records, found, planned)
         kept = [index for index in found if index not in refused]
         return ReadOutcome((), frozenset(kept[:limit] if ranked else kept), plan, refused)
+
+    def _planned(self, question: Mapping[str, Any]) -> Planned:
+        """Return the answer to the question without candidates, out of the memory where it is there."""
+        memory = self._memory
+        key = None if memory is None else memory.key(question)
+        if memory is None or key is None:
+            return self._asked(question)
+        known = memory.get(key)
+        if known is not None:
+            return known
+        later = self._asked({**question, "now_ns": question["now_ns"] + 1})
+        return memory.keep(key, self._asked(question), later)
+
+    def _asked(self, question: Mapping[str, Any]) -> Planned:
+        answer = self._point.read({**question, "candidates": []}).document
+        self._number += 1
+        denied = refusals_of(answer)
+        if denied:
+            return Planned(self._number, denied, None, question["now_ns"])
+        plan = Plan.from_decision(answer)
+        check_plan(plan, store="replay")
+        return Planned(self._number, (), plan, question["now_ns"])
+
+    def _checked(
+        self, question: Mapping[str, Any], records: Sequence[Record], found: Sequence[int], planned: Planned
+    ) -> dict[int, list[Row]]:
+        """Return what the second check refuses; a plan that says all is believed about what it was seen with.
+
+        Where plan and verdict turn out to disagree, nothing is believed any more.
+        """
+        memory = self._memory
+        if memory is None or planned.plan is None or not planned.plan.complete:
+            return self._second_check(question, records, found)
+        number = planned.number
+        unseen = [index for index in found if not memory.is_seen(number, records[index])]
+        refused = self._second_check(question, records, unseen)
+        if refused:
+            self._memory = None
+            self.mismatches += 1
+            return self._second_check(question, records, found)
+        for index in unseen:
+            memory.see(number, records[index])
+        return {}
 
     def _second_check(
         self, question: Mapping[str, Any], records: Sequence[Record], found: Sequence[int]
@@ -143,11 +177,39 @@ def _admits(plan: Plan, record: Record) -> bool:
     return all(clause_passes(clause, record) for clause in plan.clauses)
 
 
-def _refusals(answer: Mapping[str, Any]) -> tuple[Row, ...]:
-    """Return why the read gate would refuse an answer; nothing where it is a clear allow."""
+def refusals_of(answer: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Return why the read gate refuses on an answer; nothing where it is a clear allow."""
     if answer["allow"] is True and not answer["deny"]:
         return (_UNKNOWN_OBLIGATION,) if answer["obligations"] else ()
     return tuple(answer["deny"]) or (_NOT_PERMITTED,)
+
+
+def write_outcomes(answer: Mapping[str, Any], question: Mapping[str, Any]) -> list[Outcome]:
+    """Return what the gate makes of an answer of the write policy, a candidate at a time."""
+    asked, denied, held = (_by_index(answer[name]) for name in ("obligations", "deny", "quarantine"))
+    allowed = frozenset(answer["allowed"])
+    outcomes = []
+    for index, candidate in enumerate(question["candidates"]):
+        refusals = denied.get(index, [])
+        if question["operation"] == "delete":
+            # Forgetting carries nothing else out than a clear allow.
+            refusals = refusals or [*held.get(index, []), *([_NOT_PERMITTED] if index in asked else [])]
+        else:
+            refusals = [*refusals, *unmet_obligations(asked.get(index, []), _findings(candidate))]
+        if index not in allowed and not refusals:
+            refusals = [_NOT_PERMITTED]
+        if refusals:
+            outcomes.append(Outcome("deny", tuple(refusals), None))
+            continue
+        rows = held.get(index, [])
+        effect = "quarantine" if rows else "allow"
+        outcomes.append(Outcome(effect, tuple(rows), answer["assign"][index]))
+    return outcomes
+
+
+def _raise_if_unaskable(failure: EngineFailureError) -> None:
+    if failure.reason in _UNASKABLE:
+        raise failure
 
 
 def _failure(reason: str) -> Row:

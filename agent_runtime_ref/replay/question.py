@@ -1,0 +1,207 @@
+"""What a log says was asked and decided, in the shape in which it can be asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_runtime_ref.enforcement.hindsight import Outcome, refusals_of, write_outcomes
+from agent_runtime_ref.errors import DocumentUnreadableError
+from agent_runtime_ref.telemetry.lines import INPUT_VERSION, SCORE_COLUMN
+from agent_runtime_ref.telemetry.reader import LoggedDecision
+
+__all__ = ["NotReplayableError", "ReadQuestion", "WriteQuestion", "question_of"]
+
+Row = Mapping[str, Any]
+_PSEUDONYM = "subject:"
+# What the gate itself decided before it asked any policy: every policy leaves it as it is.
+_OF_THE_GATE = frozenset({"text_not_searchable"})
+# Version of an input -> what makes it one of the next version. Version 1 is the first.
+_LIFTS: Mapping[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+
+
+class NotReplayableError(Exception):
+    """A decision cannot be asked again; the argument says why in one word, by which it is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuestion:
+    """A read: what was asked, the records that the log names for it, and what became of each."""
+
+    document: Mapping[str, Any]  # the policy's input
+    denied: tuple[Row, ...]  # empty: the read was answered
+    records: Sequence[Mapping[str, Any]] = ()  # in rank order
+    returned: frozenset[int] = frozenset()
+    kept_out: Mapping[int, tuple[Row, ...]] = field(default_factory=dict)  # rule_id may be missing in a row
+    ranked: bool = True  # False: the order between returned and kept out is not in the log
+    considered: int = 0
+    revision: int | None = None  # of the store, at the snapshot
+    of_gate: bool = False  # the policies were not asked
+
+
+@dataclass(frozen=True, slots=True)
+class WriteQuestion:
+    """A write, a removal or a review: what was asked, and what became of each candidate."""
+
+    document: Mapping[str, Any]
+    outcomes: Sequence[Outcome]
+
+
+def question_of(decision: LoggedDecision) -> ReadQuestion | WriteQuestion:
+    """Return the question behind a logged decision.
+
+    Raises:
+        NotReplayableError: there is none, or the log does not hold all of it.
+        DocumentUnreadableError: the entry is damaged.
+    """
+    gate = decision.gate
+    if gate is None or not decision.path.endswith("/decision"):
+        raise NotReplayableError("other_decision")
+    if any(pointer.startswith("/input") for pointer in (*decision.erased, *decision.masked)):
+        raise NotReplayableError("input_masked")
+    if not decision.result:
+        raise NotReplayableError("result_missing")
+    try:
+        document = _lifted(decision)
+        if decision.own:
+            return _own_read(decision, document) if gate == "read" else _own_write(decision, document)
+        return _foreign_read(decision, document) if gate == "read" else _foreign_write(decision, document)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise _damaged(decision, type(error).__name__) from error
+
+
+def _lifted(decision: LoggedDecision) -> Mapping[str, Any]:
+    """Return the input as this version asks; an OPA server's log does not say a version."""
+    document = decision.input
+    version = decision.document["input_version"] if decision.own else INPUT_VERSION
+    if type(version) is not int or version < 1:
+        raise _damaged(decision, "input_version")
+    if version > INPUT_VERSION:
+        raise NotReplayableError("input_version_newer")
+    for step in range(version, INPUT_VERSION):
+        document = _LIFTS[step](document)
+    return document
+
+
+def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQuestion:
+    result, considered = decision.result, decision.considered
+    rows = tuple(result["deny"])
+    _refuse_failures(rows)
+    if result["allow"] is not True:
+        of_gate = any(row["reason"] in _OF_THE_GATE for row in rows)
+        return ReadQuestion(
+            document, rows or ({"rule_id": "GATE", "reason": "not_permitted"},), of_gate=of_gate
+        )
+    if considered is None:
+        raise NotReplayableError("records_missing")
+    columns = considered["columns"]
+    scored = columns[-1] == SCORE_COLUMN
+    names = columns[:-1] if scored else columns
+    found = [(row, True, ()) for row in considered["returned"]]
+    found += [(row, False, ({"reason": row[-1]},)) for row in considered["kept_out"]]
+    ranked = scored or not document["query"]["has_text"]
+    if ranked and considered["kept_out"]:
+        found.sort(key=_order(columns, len(names) if scored else None))
+    records = [dict(zip(names, row, strict=False)) for row, _, _ in found]
+    return ReadQuestion(
+        document=_comparable(document, records),
+        denied=(),
+        records=records,
+        returned=frozenset(index for index, (_, was, _) in enumerate(found) if was),
+        kept_out={index: why for index, (_, was, why) in enumerate(found) if not was},
+        ranked=ranked,
+        considered=considered["considered"],
+        revision=considered["store_revision"],
+    )
+
+
+def _order(columns: Sequence[str], score: int | None) -> Callable[[Any], Any]:
+    """Return the key of the order in which answers stand."""
+    trust, created, record_id, tenant = (
+        columns.index(name) for name in ("trust_rank", "created_ns", "record_id", "tenant_id")
+    )
+
+    def key(item: Any) -> tuple[int, int, int, str, str]:
+        row = item[0]
+        return (
+            -(row[score] or 0) if score is not None else 0,
+            -row[trust],
+            -row[created],
+            row[record_id],
+            row[tenant],
+        )
+
+    return key
+
+
+def _comparable(document: Mapping[str, Any], records: list[dict[str, Any]]) -> Mapping[str, Any]:
+    """Return the input with names that the log masks on one side only made equal on both.
+
+    A record about somebody has a pseudonym for a key, while a query may name the key itself, or the other
+    way round; a tenant that is called as a subject is masked in the query alone. Each of these records was
+    considered, so it was selected by its key and lay in its tenant.
+    """
+    query = document["query"]
+    keys, tenant_id = query["keys"], query["tenant_id"]
+    changed: dict[str, Any] = {}
+    if keys:
+        masked = any(key.startswith(_PSEUDONYM) for key in keys)
+        found = {one["key"] for one in records if one["key"] is not None}
+        alike = {key for key in found.difference(keys) if masked or key.startswith(_PSEUDONYM)}
+        if alike:
+            changed["keys"] = [*keys, *sorted(alike)]
+    if tenant_id is not None and tenant_id.startswith(_PSEUDONYM):
+        for record in records:
+            record["tenant_id"] = tenant_id
+    return {**document, "query": {**query, **changed}} if changed else document
+
+
+def _own_write(decision: LoggedDecision, document: Mapping[str, Any]) -> WriteQuestion:
+    result = decision.result
+    rows = tuple(result["deny"])
+    _refuse_failures(rows)
+    if len(document["candidates"]) != 1:
+        raise _damaged(decision, "a write is about one candidate")
+    effect = result["effect"]
+    if effect not in ("allow", "deny", "quarantine"):
+        raise _damaged(decision, "effect")
+    fired = tuple(result["quarantine"]) if effect == "quarantine" else rows
+    return WriteQuestion(document, [Outcome(effect, fired, result.get("assign"))])
+
+
+def _refuse_failures(rows: Sequence[Row]) -> None:
+    """Leave out what was decided for want of an answer: nothing says what the policies would have said."""
+    if any(row["rule_id"] == "ENGINE" for row in rows):
+        raise NotReplayableError("engine_failure")
+
+
+def _foreign_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQuestion:
+    """Return the question of one call to an OPA server: about a plan, or about the candidates in it."""
+    result = decision.result
+    denied = refusals_of(result)
+    records = document["candidates"]
+    if denied or not records:
+        return ReadQuestion(document, denied, records)
+    admitted = sorted(result["admitted"])[: document["query"]["limit"]]
+    fired: dict[int, list[Row]] = {}
+    for row in result["excluded"]:
+        fired.setdefault(row["index"], []).append(row)
+    return ReadQuestion(
+        document=document,
+        denied=(),
+        records=records,
+        returned=frozenset(admitted),
+        kept_out={index: tuple(rows) for index, rows in fired.items()},
+        considered=len(records),
+    )
+
+
+def _foreign_write(decision: LoggedDecision, document: Mapping[str, Any]) -> WriteQuestion:
+    return WriteQuestion(document, write_outcomes(decision.result, document))
+
+
+def _damaged(decision: LoggedDecision, what: str) -> DocumentUnreadableError:
+    return DocumentUnreadableError(
+        f"decision not readable: {what}", source=decision.source, line=decision.line
+    )
