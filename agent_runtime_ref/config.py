@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref import validation
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.memory import MemoryStore, seed_records
-from agent_runtime_ref.resources import configs_path
+from agent_runtime_ref.resources import VERIFICATION, configs_path
 
 if TYPE_CHECKING:
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
+    from agent_runtime_ref.policy.signing import Verification
 
 __all__ = ["ENVIRONMENT", "Settings", "load_memory_store", "load_seed_records", "load_settings"]
 
@@ -29,6 +30,7 @@ ENVIRONMENT = {
     "policies": "AGENT_RUNTIME_POLICIES",
     "log": "AGENT_RUNTIME_LOG",
     "trace": "AGENT_RUNTIME_TRACE",
+    **{f"policies_{name}": variable for name, variable in VERIFICATION.items()},
 }
 _FILE_STORES = ("seeds:", "jsonl:", "sqlite:")
 
@@ -41,10 +43,30 @@ class Settings:
     engine: str = "embedded"
     policies: str | None = None  # None: the bundled policies
     policies_digest: str | None = None  # the bundle must have it, wherever the path came from
+    policies_verification_key: str | None = None  # a file; with one, the bundle must be signed
+    policies_algorithm: str | None = None
+    policies_keyid: str | None = None
+    policies_scope: str | None = None
+    policies_reload_seconds: int | None = None  # None: the bundle of the start stays in force
     opa: OpaSettings | None = None  # None: as an OPA server is reached by default
     log: str | None = None
+    log_mask: tuple[str | Mapping[str, Any], ...] = ()  # see `telemetry.mask`
+    log_rotate_bytes: int | None = None
+    log_rotate_seconds: int | None = None
     trace: str | None = None
     file: str | None = None  # the runtime.yaml that was read
+
+    @property
+    def verification(self) -> Verification | None:
+        """What the signature of the bundle is held to; None where it need not have one.
+
+        Raises:
+            UsageError: something is demanded of signatures, and there is no key.
+        """
+        from agent_runtime_ref.policy.source import verification_of
+
+        said = {name: getattr(self, f"policies_{name}") for name in VERIFICATION}
+        return verification_of(said, environ={})
 
 
 def load_memory_store(path: str | Path | None = None) -> MemoryStore:
@@ -85,9 +107,20 @@ def load_settings(
         assert name in ENVIRONMENT, name
     named: dict[str, Any] = {name: value for name, value in overrides.items() if value}
     # Overrides are held to the file's schema: a misspelt engine is refused wherever it is said.
-    checked = {name: {"path": value} if name == "policies" else value for name, value in named.items()}
-    validation.check("runtime_config", checked)
+    validation.check("runtime_config", _nested(named))
     return replace(settings, **named)
+
+
+def _nested(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as runtime.yaml writes them."""
+    document: dict[str, Any] = {}
+    for name, value in named.items():
+        section, _, part = name.partition("_")
+        if section == "policies":
+            document.setdefault(section, {})[part or "path"] = value
+        else:
+            document[name] = value
+    return document
 
 
 def _from_file(path: Path) -> Settings:
@@ -100,8 +133,16 @@ def _from_file(path: Path) -> Settings:
         engine=document.get("engine", "embedded"),
         policies=_anchored(policies.get("path"), folder),
         policies_digest=policies.get("digest"),
+        policies_verification_key=_anchored(policies.get("verification_key"), folder),
+        policies_algorithm=policies.get("algorithm"),
+        policies_keyid=policies.get("keyid"),
+        policies_scope=policies.get("scope"),
+        policies_reload_seconds=policies.get("reload_seconds"),
         opa=_opa(document.get("opa"), folder),
         log=_anchored(document.get("log"), folder),
+        log_mask=tuple(document.get("log_mask", ())),
+        log_rotate_bytes=document.get("log_rotate_bytes"),
+        log_rotate_seconds=document.get("log_rotate_seconds"),
         trace=_anchored(document.get("trace"), folder),
         file=str(path),
     )

@@ -12,9 +12,23 @@ from pathlib import Path
 
 from agent_runtime_ref.errors import ResourceNotFoundError
 
-__all__ = ["ENVIRONMENT", "configs_path", "policies_path", "resource_path", "schemas_path"]
+__all__ = [
+    "ENVIRONMENT",
+    "VERIFICATION",
+    "configs_path",
+    "policies_path",
+    "resource_path",
+    "schemas_path",
+]
 
 ENVIRONMENT = {"policies": "AGENT_RUNTIME_POLICIES"}
+# What the signature of the policies is held to, and the environment variable that says it.
+VERIFICATION = {
+    "verification_key": "AGENT_RUNTIME_POLICIES_VERIFICATION_KEY",
+    "algorithm": "AGENT_RUNTIME_POLICIES_ALGORITHM",
+    "keyid": "AGENT_RUNTIME_POLICIES_KEYID",
+    "scope": "AGENT_RUNTIME_POLICIES_SCOPE",
+}
 
 _PACKAGE = Path(__file__).resolve().parent
 

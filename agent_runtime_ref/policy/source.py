@@ -9,37 +9,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agent_runtime_ref.errors import BundleError
+from agent_runtime_ref.errors import BundleError, UsageError
 from agent_runtime_ref.policy.bundle import Bundle, bundle_of
 from agent_runtime_ref.policy.bundle_files import Content, read_content
 from agent_runtime_ref.policy.signing import Verification
-from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.resources import VERIFICATION, policies_path
 
-__all__ = ["ENVIRONMENT", "PolicySource", "verification_of"]
+__all__ = ["PolicySource", "verification_of"]
 
-# Part of a `Verification` -> the environment variable that names it.
-ENVIRONMENT = {
-    "key": "AGENT_RUNTIME_POLICIES_KEY",
-    "algorithm": "AGENT_RUNTIME_POLICIES_ALGORITHM",
-    "keyid": "AGENT_RUNTIME_POLICIES_KEYID",
-    "scope": "AGENT_RUNTIME_POLICIES_SCOPE",
-}
 SETTLE_SECONDS = 0.05
 SETTLE_READS_MAX = 20
 
 
-def verification_of(environ: Mapping[str, str] | None = None) -> Verification | None:
-    """Return what the environment demands of a signature; None where it names no key."""
+def verification_of(
+    said: Mapping[str, str | None] | None = None, *, environ: Mapping[str, str] | None = None
+) -> Verification | None:
+    """Return what a signature is held to, by what was `said` (see `VERIFICATION`), else by the environment.
+
+    None where neither names a key: then nothing is verified.
+
+    Raises:
+        UsageError: something is demanded of signatures, and there is no key to verify one with.
+    """
     environ = os.environ if environ is None else environ
-    key = environ.get(ENVIRONMENT["key"])
+    parts = {name: (said or {}).get(name) or environ.get(variable) for name, variable in VERIFICATION.items()}
+    key = parts.pop("verification_key")
     if not key:
-        return None
-    return Verification(
-        key_file=Path(key),
-        algorithm=environ.get(ENVIRONMENT["algorithm"]) or None,
-        keyid=environ.get(ENVIRONMENT["keyid"]) or None,
-        scope=environ.get(ENVIRONMENT["scope"]) or "",
-    )
+        named = next((name for name, value in parts.items() if value), None)
+        if named is None:
+            return None
+        raise UsageError(
+            f"the {named} of signed policies is set, but no key; name its file as policies.verification_key "
+            f"in runtime.yaml or in {VERIFICATION['verification_key']}"
+        )
+    return Verification(Path(key), parts["algorithm"], parts["keyid"], parts["scope"] or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,7 @@ def _runtime_rows() -> Iterator[tuple[str, ...]]:
     for row in outline(read_schema("runtime_config")):
         if row.name == "policies":
             continue
-        variable = config.ENVIRONMENT.get(row.name.replace("policies.path", "policies"))
+        variable = config.ENVIRONMENT.get(row.name.replace("policies.path", "policies").replace(".", "_"))
         default = getattr(defaults, row.name.replace(".", "_"), None)
         yield (
             f"`{row.name}`",

@@ -31,8 +31,12 @@ def test_each_setting_is_resolved_in_order(tmp_path: Path, name: str) -> None:
     values = {
         "store": ("memory:", "seeds:", "sqlite:/m.db"),
         "engine": ("embedded", "opa:http://127.0.0.1:1", "opa:http://127.0.0.1:2"),
+        "policies_algorithm": ("RS256", "ES256", "HS256"),
     }.get(name, ("/option", "/environment", "/file"))
-    said = f"policies: {{path: {values[2]!r}}}" if name == "policies" else f"{name}: {values[2]!r}"
+    section, _, part = name.partition("_")
+    said = f"{name}: {values[2]!r}"
+    if section == "policies":
+        said = f"policies: {{{part or 'path'}: {values[2]!r}}}"
     path = written(tmp_path, said)
     environ = {ENVIRONMENT[name]: values[1]}
 
