@@ -1,0 +1,86 @@
+"""`policy review`: the rules, controls and tests of a bundle for somebody who reads no code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
+from agent_runtime_ref.cli.options import add_settings, settings_of
+from agent_runtime_ref.cli.output import add_format, format_of, json_text, write
+from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.review import Review
+
+STDOUT = "-"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command."""
+    review = subparsers.add_parser(
+        "review",
+        help="a report on the rules, controls and tests, for somebody who reads no code",
+        description=(
+            "Write a report on a bundle of policies: each rule in plain words with its severity, controls,\n"
+            "settings, tests, and examples of what it lets in and keeps out, computed by running the\n"
+            "policies. The exit code is 1 if a finding is an error."
+        ),
+        epilog=example(
+            "policy review -o review.html",
+            "policy review --policies ./policies --format markdown -o review.md",
+            "policy review --format json",
+        ),
+    )
+    review.add_argument(
+        "-o", "--output", metavar="FILE", help="write the report to a file; default: -, standard output"
+    )
+    add_format(review, "html", "markdown", "json")
+    add_settings(review, "policies")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the report and return the exit code."""
+    from agent_runtime_ref.review import ERROR, review_bundle
+
+    settings = settings_of(args)
+    _require_folder(args.output)
+    review = review_bundle(settings.policies, expected_digest=settings.policies_digest)
+    text = _text(review, format_of(args, otherwise="html"))
+    if args.output in (None, STDOUT):
+        write(text)
+    else:
+        _write_file(args.output, text)
+    print(_summary(review), file=sys.stderr)
+    return REFUSED if review.count(ERROR) else DONE
+
+
+def _text(review: Review, style: str) -> str:
+    from agent_runtime_ref.review import document_of, html_text, markdown_text
+
+    if style == "json":
+        return json_text(document_of(review)) + "\n"
+    return (markdown_text if style == "markdown" else html_text)(review)
+
+
+def _summary(review: Review) -> str:
+    """Return what was reviewed and found, in a line; there is nothing in it but numbers."""
+    counts = ", ".join(f"{review.count(word)} {word}" for word in ("error", "warning", "low"))
+    return f"{len(review.rules)} rules, {len(review.controls)} controls; findings: {counts}"
+
+
+def _require_folder(name: str | None) -> None:
+    """Return if the report can be written where it is to go; it takes seconds to make."""
+    if name not in (None, STDOUT) and not Path(name or "").absolute().parent.is_dir():
+        raise UsageError(f"report not written to `{name}`: its folder is not there; name another file")
+
+
+def _write_file(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        reason = (error.strerror or "it cannot be opened").lower()
+        raise UsageError(f"report not written to `{name}`: {reason}; name another file") from error

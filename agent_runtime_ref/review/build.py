@@ -1,0 +1,75 @@
+"""From the path of a bundle to its review; the one place where the parts are put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_runtime_ref.policy.bundle import load_bundle
+from agent_runtime_ref.policy.controls import read_controls
+from agent_runtime_ref.policy.embedded import EmbeddedEngine
+from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.review.controls import control_findings, controls_of
+from agent_runtime_ref.review.evaluation import Evaluation
+from agent_runtime_ref.review.examples import Search
+from agent_runtime_ref.review.model import SEVERITIES, Review, SeedView
+from agent_runtime_ref.review.rules import RuleReader, rule_findings
+from agent_runtime_ref.review.sentences import outcome_of, result_of
+from agent_runtime_ref.review.situations import Seed, Writer, seeds_of
+from agent_runtime_ref.review.tested import test_findings, tested
+
+__all__ = ["review_bundle"]
+
+
+def review_bundle(path: Path | str | None = None, *, expected_digest: str | None = None) -> Review:
+    """Return the review of the bundle at `path`, by default the bundled policies.
+
+    Everything in it follows from the files of the bundle: the same bundle gives the same review.
+
+    Raises:
+        BundleError: the bundle cannot be loaded, or permits what every policy must refuse.
+        ResourceNotFoundError: the path does not exist.
+    """
+    location = policies_path(path)
+    bundle = load_bundle(location, expected_digest=expected_digest)
+    engine = EmbeddedEngine(bundle)
+    try:
+        evaluation, writer = Evaluation(engine), Writer(bundle)
+        seeds = seeds_of(writer, evaluation)
+        found = tested(location)
+        reader = RuleReader(bundle, Search(evaluation, bundle.settings, writer), seeds, found)
+        rules = reader.rules()
+    finally:
+        engine.close()
+    table = read_controls(location)
+    findings = {
+        *control_findings(table, rules),
+        *test_findings(found, rules),
+        *rule_findings(rules),
+        *reader.unnamed(),
+        *reader.settings_findings(),
+    }
+    return Review(
+        digest=bundle.digest,
+        revision=bundle.revision,
+        version=str(bundle.settings.get("version", "")),
+        rules=rules,
+        controls=controls_of(table, rules),
+        findings=tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one))),
+        seeds=tuple(_seed(one) for one in seeds),
+        coverage=dict(sorted(found.coverage.items())),
+        tests_run=len(found.results),
+        tests_failed=sum(1 for one in found.results if not one.passed),
+    )
+
+
+def _seed(seed: Seed) -> SeedView:
+    record, word = seed.record, outcome_of(seed.outcome, "")
+    return SeedView(
+        record_id=record.memory_id,
+        memory_class=record.memory_class,
+        kind=record.kind,
+        source=record.source,
+        content=record.content,
+        trust=seed.trust,
+        result="no clear answer" if seed.outcome.failed else result_of("write", word, seed.outcome, ""),
+    )
