@@ -46,11 +46,12 @@ def run(args: argparse.Namespace) -> int:
     question = checked_document(args.input, schema=INPUT_SCHEMAS[entrypoint])
     text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     settings = settings_of(args)
-    engine = open_engine(
-        settings.engine,
-        load_bundle(settings.policies, expected_digest=settings.policies_digest),
-        opa=settings.opa,
+    bundle = load_bundle(
+        settings.policies,
+        expected_digest=settings.policies_digest,
+        verification=settings.verification,
     )
+    engine = open_engine(settings.engine, bundle, opa=settings.opa)
     try:
         answer = engine.evaluate(entrypoint, text)
     finally:
