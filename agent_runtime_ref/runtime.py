@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
 from agent_runtime_ref.contracts import (
@@ -32,6 +32,8 @@ from agent_runtime_ref.policy.source import PolicySource, verification_of
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
+from agent_runtime_ref.telemetry.logfile import rotation_of
+from agent_runtime_ref.telemetry.mask import Mask
 from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms
 
@@ -54,13 +56,16 @@ class GovernedMemory:
         clock: Clock,
         ids: Ids,
         trace: TraceFile | None = None,
+        mask: Mask | None = None,
         origin: PolicyOrigin | None = None,
     ) -> None:
         """Put the gates over an open store and engine; `open` does this from addresses."""
         self.store_url = store.url
         self._store = store
         pseudonyms = Pseudonyms(SubjectKeys(store), store.forgets)
-        surroundings = Surroundings(store=store, clock=clock, ids=ids, trace=trace, pseudonyms=pseudonyms)
+        surroundings = Surroundings(
+            store=store, clock=clock, ids=ids, trace=trace, pseudonyms=pseudonyms, mask=mask
+        )
         self._policies = PolicyReload(gates_of(bundle, engine, surroundings), origin)
         self._closed = False
         self._gates.recorder.loaded()
@@ -87,6 +92,9 @@ class GovernedMemory:
         reload_seconds: float | None = None,
         opa: OpaSettings | None = None,
         log: str | Path | None = None,
+        log_mask: Sequence[str | Mapping[str, Any]] = (),
+        log_rotate_bytes: int | None = None,
+        log_rotate_seconds: int | None = None,
         trace: str | Path | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
@@ -96,7 +104,9 @@ class GovernedMemory:
 
         `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` is
         durable. `log` says where the decision log of a store without one goes, `trace` where events are
-        appended as JSONL. `policies_digest` pins the bundle, `verification` (else the environment) demands
+        appended as JSONL. `log_mask` takes parts out of decision lines (see `telemetry.mask`); a log file is
+        closed by `log_rotate_bytes` and `log_rotate_seconds`.
+        `policies_digest` pins the bundle, `verification` (else the environment) demands
         its signature, and with `reload_seconds` it is looked for anew every so often. `opa` says how a
         server is reached where `engine` is one; with `must_exist` no store is made.
 
@@ -118,7 +128,12 @@ class GovernedMemory:
         with ExitStack() as undone:
             opened = engine_of(bundle)
             undone.callback(opened.close)
-            inner = open_store(address, log=None if log is None else Path(log), must_exist=must_exist)
+            inner = open_store(
+                address,
+                log=None if log is None else Path(log),
+                rotation=rotation_of(log_rotate_bytes, log_rotate_seconds),
+                must_exist=must_exist,
+            )
             undone.callback(inner.close)
             memory = cls(
                 store=inner,
@@ -127,6 +142,7 @@ class GovernedMemory:
                 clock=clock,
                 ids=ids or RandomIds(),
                 trace=None if trace is None else TraceFile(Path(trace)),
+                mask=Mask.of(log_mask),
                 origin=PolicyOrigin(source, engine_of, content.mark),
             )
             if scheme == "seeds":

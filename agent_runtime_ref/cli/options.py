@@ -117,8 +117,12 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
         engine=settings.engine,
         policies=settings.policies,
         policies_digest=settings.policies_digest,
+        verification=settings.verification,
         opa=settings.opa,
         log=settings.log,
+        log_mask=settings.log_mask,
+        log_rotate_bytes=settings.log_rotate_bytes,
+        log_rotate_seconds=settings.log_rotate_seconds,
         trace=settings.trace,
         must_exist=not creates,
     )

@@ -22,6 +22,7 @@ from agent_runtime_ref.enforcement.write import WriteGate
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
+from agent_runtime_ref.telemetry.mask import Mask
 from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms, Words
 
@@ -39,6 +40,7 @@ class Surroundings:
     clock: Clock
     ids: Ids
     trace: TraceFile | None
+    mask: Mask | None = None
     pseudonyms: Pseudonyms  # one set for all bundles: a subject keeps its pseudonym over a change of policy
 
 
@@ -81,7 +83,13 @@ def gates_of(bundle: Bundle, engine: PolicyEngine, surroundings: Surroundings) -
     attributes = Attributes(words, surroundings.pseudonyms)
     point = DecisionPoint(engine, clock)
     recorder = Recorder(
-        store=store, engine=engine, attributes=attributes, clock=clock, ids=ids, trace=surroundings.trace
+        store=store,
+        engine=engine,
+        attributes=attributes,
+        clock=clock,
+        ids=ids,
+        trace=surroundings.trace,
+        mask=surroundings.mask,
     )
     reads = ReadGate(point=point, store=store, attributes=attributes, recorder=recorder, clock=clock)
     verdicts = Verdicts(

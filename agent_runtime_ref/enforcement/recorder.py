@@ -22,8 +22,11 @@ from agent_runtime_ref.telemetry import diagnostics, otel
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import Considered, DecisionLine, decision_text, event_text
+from agent_runtime_ref.telemetry.mask import Mask
 from agent_runtime_ref.telemetry.places import chain_name, placed
 from agent_runtime_ref.telemetry.trace import TraceFile
+
+_NOTHING_MASKED: Mapping[str, list[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Recorder:
         clock: Clock,
         ids: Ids,
         trace: TraceFile | None,
+        mask: Mask | None = None,
     ) -> None:
         self._store = store
         self._engine = engine
@@ -57,6 +61,7 @@ class Recorder:
         self._clock = clock
         self._ids = ids
         self._trace = trace
+        self._mask = mask
 
     def call(self, caller: Caller, operation: str, *, trace_id: str | None, session_id: str | None,
              subjects: tuple[str, ...]) -> Call:  # fmt: skip
@@ -123,7 +128,10 @@ class Recorder:
         considered: Considered | None = None,
     ) -> str:
         """Return the body of the decision line: the input as the engine saw it, subjects masked."""
-        masked = self._attributes.masked(document, call.caller, call.subjects)
+        masked: Mapping[str, Any] = self._attributes.masked(document, call.caller, call.subjects)
+        told = _NOTHING_MASKED
+        if self._mask is not None:
+            masked, result, told = self._mask.applied(masked, result)
         return decision_text(
             DecisionLine(
                 event_id=self._ids.new("evt"),
@@ -136,6 +144,7 @@ class Recorder:
                 input=masked,
                 result=result,
                 considered=considered,
+                extra=told,
             )
         )
 
@@ -222,9 +231,10 @@ class Recorder:
         }
         diagnostics.error("policy_engine_failure", reason=reason, operation="reload", detail=str(failure))
         event = Event("policy_engine_failure", self._ids.new("trc"), self._clock.now_us(), payload)
+        lines = Lines([event_text(event)])
         with suppress(StoreError):  # the alarm is wanted all the more where the log is broken too
-            self._store.append_lines([event_text(event)], read=False)
-        self.mirror([event])
+            self._store.append_lines(lines, read=False)
+        self.mirror([event], lines)
 
     def store_failure(self, call: Call, failure: StoreError) -> None:
         """Tell the mirrors that a store failed; the store's own log may be what is broken."""

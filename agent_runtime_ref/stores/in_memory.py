@@ -36,6 +36,7 @@ from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.stores.memory_log import FileLog, MemoryLog
 from agent_runtime_ref.stores.memory_tenant import Entry, Tenant, Undo
 from agent_runtime_ref.stores.plan_eval import exclusion, is_considered
+from agent_runtime_ref.telemetry.logfile import Rotation
 
 
 class InMemoryStore:
@@ -44,10 +45,10 @@ class InMemoryStore:
     durable = False
     capabilities = CAPABILITIES
 
-    def __init__(self, *, log: Path | None = None) -> None:
+    def __init__(self, *, log: Path | None = None, rotation: Rotation | None = None) -> None:
         self.url = "memory:"
         self.log_mode: LogMode = "volatile" if log is None else "file"
-        self._log: MemoryLog | FileLog = MemoryLog() if log is None else FileLog(log)
+        self._log: MemoryLog | FileLog = MemoryLog() if log is None else FileLog(log, rotation)
         self._lock = threading.RLock()
         self._tenants: dict[str, Tenant] = {}
         self._store_key = secrets.token_bytes(32)

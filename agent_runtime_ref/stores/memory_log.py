@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_runtime_ref.telemetry import chain
-from agent_runtime_ref.telemetry.logfile import LogFile
+from agent_runtime_ref.telemetry.logfile import LogFile, Rotation
 
 LINES_MAX = 100_000
 
@@ -42,8 +42,8 @@ class FileLog:
 
     dropped = 0
 
-    def __init__(self, path: Path) -> None:
-        self._file = LogFile(path)
+    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
+        self._file = LogFile(path, rotation=rotation)
 
     def append(self, lines: Sequence[str], *, read: bool) -> None:
         """Seal `lines` and wait until they are on disk."""

@@ -7,25 +7,33 @@ from pathlib import Path
 from agent_runtime_ref.errors import StoreAddressError, StoreCapabilityError
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.in_memory import InMemoryStore
+from agent_runtime_ref.telemetry.logfile import Rotation
 
 KNOWN = "memory:, seeds:[PATH] and sqlite:PATH"
 
 
-def open_store(url: str, *, log: Path | None = None, must_exist: bool = False) -> Store:
+def open_store(
+    url: str, *, log: Path | None = None, rotation: Rotation | None = None, must_exist: bool = False
+) -> Store:
     """Return the store at `url`; `log` names the log file of a store that keeps no log itself.
+
+    `rotation` says when that file is closed and another one begun.
 
     `must_exist` is for those who only look: no file is made, and an empty one is not turned into a store.
 
     Raises:
         StoreAddressError: the address names no kind of store, or not all of one.
-        StoreCapabilityError: the store keeps its own log, so that `log` could not be honoured.
+        StoreCapabilityError: the store keeps its own log, so that `log` or `rotation` could not be honoured.
         StoreVersionError, StoreDamagedError: the file is newer, damaged or another program's.
     """
     scheme, colon, path = url.partition(":")
+    if rotation is not None and log is None:
+        problem = "there is no log file that could be rotated; name one with log, or leave rotation out"
+        raise StoreCapabilityError(url, problem)
     if colon and scheme == "memory":
         if path:
             raise StoreAddressError(url, "a store in memory has no path")
-        return InMemoryStore(log=log)
+        return InMemoryStore(log=log, rotation=rotation)
     if colon and scheme == "sqlite":
         if log is not None:
             raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")

@@ -3,28 +3,52 @@
 Several processes may append: each takes the file's lock, reads the last line there and goes on from it. A
 line is on disk before `append` returns. A last line that was cut short is removed, since no one was told
 that it was written.
+
+Rotation closes the file under the same lock: it is renamed to FILE.N after the number of its first line, and
+the chain goes on in a new one. The names are all the state there is, so a process that ends in between leaves
+nothing behind that the next one would not understand.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from agent_runtime_ref.errors import DecisionLogError, StoreCapabilityError, StoreDamagedError
 from agent_runtime_ref.telemetry import chain
+from agent_runtime_ref.telemetry.segments import closed_name, closed_segments, raw_lines
 
 _TAIL_BYTES = 128 * 1024  # twice the longest line
+_HEAD_BYTES = 4096
+_TIMESTAMP = re.compile(r'"timestamp": ?"([0-9T:.+-]+Z?)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When a log file is closed and another one begun; the first condition that holds counts."""
+
+    max_bytes: int | None = None  # a file does not grow beyond this, unless its only append is longer
+    max_seconds: int | None = None  # between the first line of a file and one that still goes into it
+
+
+def rotation_of(max_bytes: int | None, max_seconds: int | None) -> Rotation | None:
+    """Return when a log file is closed, by the settings of that name; None where neither is set."""
+    return None if max_bytes is None and max_seconds is None else Rotation(max_bytes, max_seconds)
 
 
 class LogFile:
     """Appends bodies of lines to a chained file; made, readable by its owner alone, where there is none."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, rotation: Rotation | None = None) -> None:
         self.path = path.absolute()
         self.repaired_bytes = 0  # of a last line that was cut short; reported, never counted as written
+        self._rotation = rotation
         self._guard = threading.Lock()
         with self._locked() as descriptor:
             self._last(descriptor)
@@ -37,49 +61,92 @@ class LogFile:
         """
         if not bodies:
             return
-        with self._locked() as descriptor:
-            seq, prev_hash = self._last(descriptor)
-            sealed = chain.seal_after(bodies, seq=seq, prev_hash=prev_hash)
-            data = "".join(f"{line}\n" for _, line in sealed).encode("utf-8", "surrogatepass")
-            end = os.lseek(descriptor, 0, os.SEEK_END)
-            try:
-                _write_all(descriptor, data)
-                os.fsync(descriptor)
-            except OSError as error:
-                os.ftruncate(descriptor, end)
-                raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+        while True:
+            with self._locked() as descriptor:
+                seq, prev_hash = self._last(descriptor)
+                sealed = chain.seal_after(bodies, seq=seq, prev_hash=prev_hash)
+                data = "".join(f"{line}\n" for _, line in sealed).encode("utf-8", "surrogatepass")
+                if not self._is_due(descriptor, len(data), bodies[0]):
+                    self._write(descriptor, data)
+                    return
+                # The lock goes with the file that is closed; others may be faster in the new one.
+                self._close_segment(descriptor)
 
     def lines(self) -> Iterator[str]:
-        """The sealed lines, oldest first; a line still being written is left out."""
-        with self.path.open("rb") as file:
-            for raw in file:
-                if raw.endswith(b"\n"):
-                    yield raw[:-1].decode("utf-8", "surrogatepass")
+        """The sealed lines, oldest first, of closed segments too; a line still being written is left out."""
+        for raw in raw_lines(self.path):
+            if raw.whole:
+                yield raw.data.decode("utf-8", "surrogatepass")
 
     def last_number(self) -> int:
         """The number of the last line, 0 before the first."""
         with self._locked() as descriptor:
             return self._last(descriptor)[0]
 
+    def _write(self, descriptor: int, data: bytes) -> None:
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        except OSError as error:
+            os.ftruncate(descriptor, end)
+            raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+
+    def _is_due(self, descriptor: int, more_bytes: int, body: str) -> bool:
+        """Tell whether the file is to be closed before `body` and what comes with it is added."""
+        rotation, size = self._rotation, os.fstat(descriptor).st_size
+        if rotation is None or size == 0:
+            return False
+        if rotation.max_bytes is not None and size + more_bytes > rotation.max_bytes:
+            return True
+        if rotation.max_seconds is None:
+            return False
+        begun = _instant(os.pread(descriptor, _HEAD_BYTES, 0).decode("utf-8", "replace"))
+        now = _instant(body[:_HEAD_BYTES])
+        return begun is not None and now is not None and (now - begun).total_seconds() >= rotation.max_seconds
+
+    def _close_segment(self, descriptor: int) -> None:
+        """Rename the file after its first line; from then on its bytes stay as they are."""
+        first, _ = self._head_of(os.pread(descriptor, _HEAD_BYTES, 0), "first")
+        closed = closed_name(self.path, first)
+        if closed.exists():
+            raise StoreDamagedError(str(self.path), f"`{closed}` is there already, with the same lines")
+        try:
+            os.rename(self.path, closed)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+
     def _last(self, descriptor: int) -> tuple[int, str]:
         """Number and hash of the last whole line, after a torn one behind it was cut off."""
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        tail = b""
-        while size > len(tail) and (b"\n" not in tail[:-1]):
-            start = max(0, size - max(_TAIL_BYTES, 2 * len(tail)))
-            tail = os.pread(descriptor, size - start, start)
+        tail = _tail(descriptor)
         whole = tail.rfind(b"\n") + 1
         if whole < len(tail):
+            size = os.fstat(descriptor).st_size
             self.repaired_bytes += len(tail) - whole
             os.ftruncate(descriptor, size - (len(tail) - whole))
             os.fsync(descriptor)
         if whole == 0:
+            return self._last_closed()
+        return self._head_of(tail[:whole].splitlines()[-1], "last")
+
+    def _last_closed(self) -> tuple[int, str]:
+        """Number and hash of the last line of the segment that was closed last."""
+        closed = closed_segments(self.path)
+        if not closed:
             return 0, chain.GENESIS
-        line = tail[:whole].splitlines()[-1]
         try:
-            return chain.head(line.decode("utf-8", "surrogatepass"))
+            with closed[-1].open("rb") as file:
+                tail = _tail(file.fileno())
+        except OSError as error:
+            raise DecisionLogError(str(closed[-1]), error.strerror or str(error)) from error
+        return self._head_of((tail.splitlines() or [b""])[-1], "last")
+
+    def _head_of(self, line: bytes, which: str) -> tuple[int, str]:
+        try:
+            return chain.head(line.decode("utf-8", "replace"))
         except ValueError as error:
-            raise StoreDamagedError(str(self.path), f"its last line is no log line: {error}") from error
+            raise StoreDamagedError(str(self.path), f"its {which} line is no log line: {error}") from error
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -91,15 +158,56 @@ class LogFile:
                 str(self.path), "files are locked with fcntl, which is missing"
             ) from error
         with self._guard:
-            try:
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            except OSError as error:
-                raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                yield descriptor
-            finally:
-                os.close(descriptor)  # gives up the lock too
+            while True:
+                try:
+                    descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+                except OSError as error:
+                    raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                    if self._is_current(descriptor):
+                        yield descriptor
+                        return
+                finally:
+                    os.close(descriptor)  # gives up the lock too
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Tell whether the file still has its name: another process may have closed it meanwhile."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+
+def _tail(descriptor: int) -> bytes:
+    """The end of a file, with at least one whole line if there is one."""
+    size = os.fstat(descriptor).st_size
+    tail = b""
+    while size > len(tail) and (b"\n" not in tail[:-1]):
+        start = max(0, size - max(_TAIL_BYTES, 2 * len(tail)))
+        tail = os.pread(descriptor, size - start, start)
+    return tail
+
+
+def _instant(text: str) -> datetime | None:
+    """The instant that a line says it was written at."""
+    found = _TIMESTAMP.search(text)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(found[1])
+    except ValueError:
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until a new name is on disk; some file systems cannot be asked, and keep names in order."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
