@@ -1,8 +1,9 @@
-"""The Rego tests of a bundle, run in the embedded engine with line coverage; no OPA binary is needed.
+"""The Rego tests of a bundle, run in the embedded engine with coverage; no OPA binary is needed.
 
 A test that is undefined simply does not appear in an answer, so the names come from the source: whatever was
 declared there and is not true has failed. A test over cases, `test_denied[note]`, runs over the object
 `denied` of its package; a case missing from the answer has failed, which an engine alone would not tell.
+`todo_test_...` names a test that is still to be written: it is told, and neither run nor counted.
 """
 
 from __future__ import annotations
@@ -14,14 +15,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_runtime_ref.policy.bundle import Bundle, load_bundle
+from agent_runtime_ref.errors import BundleError
+from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.bundle_files import read_tests
 from agent_runtime_ref.policy.metadata import package_of
+from agent_runtime_ref.policy.rego_coverage import Coverage, RuleCoverage, coverage_of, set_apart
+from agent_runtime_ref.policy.rego_source import engine_sentence
 from agent_runtime_ref.resources import policies_path
 
-__all__ = ["Declared", "RegoReport", "RegoResult", "declared_tests", "run_rego_tests"]
+__all__ = [
+    "Declared",
+    "RegoReport",
+    "RegoResult",
+    "RuleCoverage",
+    "declared_tests",
+    "results_of",
+    "run_rego_tests",
+    "test_engine",
+]
 
-_TEST = re.compile(r"^(test_\w+)(\[)?", re.MULTILINE)
+# A function that is called `test_...` is none: a test takes no arguments.
+_TEST = re.compile(r"^(test_\w+)\b(?!\()(\[)?", re.MULTILINE)
+_TODO = re.compile(r"^todo_(test_\w+)\b", re.MULTILINE)
 _RULE_ID = re.compile(r"\bMEM-[A-Z]-[0-9]{3}\b")
 
 
@@ -54,11 +69,13 @@ class RegoResult:
 
 @dataclass(frozen=True, slots=True)
 class RegoReport:
-    """All results, and the lines of the policies that no test reached."""
+    """All results, and the lines and rules of the policies that no test reached."""
 
     results: tuple[RegoResult, ...]
-    coverage: Mapping[str, float]  # package -> percent
+    coverage: Mapping[str, float]  # package -> percent of lines
     missed: Mapping[str, tuple[int, ...]]  # file -> lines
+    rules: tuple[RuleCoverage, ...] = ()  # by id
+    todo: tuple[str, ...] = ()  # memory.read_test.test_denied, still to be written
 
     @property
     def failed(self) -> tuple[RegoResult, ...]:
@@ -74,14 +91,23 @@ def run_rego_tests(path: Path | str | None = None) -> RegoReport:
     """Run the tests of the bundle at `path`, by default the bundled one.
 
     Raises:
-        BundleError: the bundle cannot be loaded.
+        BundleError: the bundle cannot be loaded, or a test of it does not parse.
     """
     bundle = load_bundle(path)
     tests = read_tests(policies_path(path))
-    engine = _engine(bundle, tests)
-    results = tuple(result for one in declared_tests(tests) for result in _results(engine, one))
-    coverage, missed = _coverage(bundle, json.loads(engine.get_coverage_report_as_json()))
-    return RegoReport(results=results, coverage=coverage, missed=missed)
+    modules = tuple(set_apart(name, text) for name, text in bundle.modules)
+    engine = test_engine([*((one.path, one.text) for one in modules), *tests], bundle.data_json)
+    engine.set_enable_coverage(True)
+    results = tuple(result for one in declared_tests(tests) for result in results_of(engine, one))
+    coverage = coverage_of(modules, json.loads(engine.get_coverage_report_as_json()))
+    return _report(results, coverage, tests)
+
+
+def _report(
+    results: tuple[RegoResult, ...], coverage: Coverage, tests: Sequence[tuple[str, str]]
+) -> RegoReport:
+    todo = tuple(f"{package_of(text)}.{name}" for _, text in tests for name in _TODO.findall(text))
+    return RegoReport(results, coverage.percent, coverage.missed, coverage.rules, todo)
 
 
 def declared_tests(modules: Sequence[tuple[str, str]]) -> Iterator[Declared]:
@@ -98,68 +124,69 @@ def declared_tests(modules: Sequence[tuple[str, str]]) -> Iterator[Declared]:
                 yield Declared(package_of(text), match[1], match[2] is not None, path, line, body)
 
 
-def _engine(bundle: Bundle, tests: Sequence[tuple[str, str]]) -> Any:
-    """Return a regorus engine with policies and tests, counting lines."""
+def test_engine(modules: Sequence[tuple[str, str]], data_json: str) -> Any:
+    """Return a regorus engine with policies, tests and data; what a rule may be evaluated in is checked.
+
+    Raises:
+        BundleError: reason engine_exception: a module does not parse, or uses a variable that nothing binds.
+    """
     import regorus
 
     engine = regorus.Engine()
-    for path, text in (*bundle.modules, *tests):
-        engine.add_policy(path, text)
-    engine.add_data_json(bundle.data_json)
-    engine.set_enable_coverage(True)
-    engine.set_input_json("{}")
+    try:
+        for path, text in modules:
+            engine.add_policy(path, text)
+        engine.add_data_json(data_json)
+        engine.set_input_json("{}")
+        engine.eval_query_as_json("true")
+    except RuntimeError as error:
+        raise BundleError("engine_exception", engine_sentence(error)) from error
     return engine
 
 
-def _results(engine: Any, test: Declared) -> Iterator[RegoResult]:
+def results_of(engine: Any, test: Declared) -> Iterator[RegoResult]:
     """Yield the result of a test, or of each of its cases."""
     name = f"{test.package}.{test.name}"
     value, problem = _value(engine, name)
     if not test.over_cases:
-        passed = value is True
-        rule_ids = _rule_ids(test.text)
-        yield RegoResult(name, passed, "" if passed else problem or "not true", rule_ids)
+        yield RegoResult(name, value is True, _detail(value, problem), _rule_ids(test.text))
         return
-    cases, _ = _value(engine, f"{test.package}.{test.cases}")
+    cases, no_cases = _value(engine, f"{test.package}.{test.cases}")
     if not isinstance(cases, dict) or not cases:
-        yield RegoResult(name, False, f"there is no object `{test.cases}` with its cases")
+        why = f": {no_cases}" if no_cases else ""
+        yield RegoResult(name, False, f"there is no object `{test.cases}` with its cases{why}")
         return
     held = value if isinstance(value, dict) else {}
-    for note, case in cases.items():
-        passed = held.get(note) is True
+    # A case that only the test knows counts as well: it may be there and be false.
+    for note, case in (cases | {note: None for note in held if note not in cases}).items():
         rule_ids = _rule_ids(json.dumps(case, ensure_ascii=False))
-        yield RegoResult(f"{name}[{note}]", passed, "" if passed else problem or "not true", rule_ids)
+        detail = _detail(held.get(note), problem)
+        yield RegoResult(f"{name}[{note}]", _holds(held.get(note)), detail, rule_ids)
+
+
+def _holds(value: Any) -> bool:
+    """Say whether a case passed: true, or an object of cases below it that all passed."""
+    return value is True or isinstance(value, dict) and bool(value) and all(map(_holds, value.values()))
+
+
+def _detail(value: Any, problem: str) -> str:
+    """Return why a test has not passed; empty where it has."""
+    if _holds(value):
+        return ""
+    if isinstance(value, list):
+        return f"a {'set or list' if value else 'empty set or list'}; a test is true, or an object of cases"
+    return problem or ("false" if value is False else "not true")
 
 
 def _value(engine: Any, name: str) -> tuple[Any, str]:
     """Return the value of a rule, or None and what went wrong."""
     try:
         return json.loads(engine.eval_rule_as_json(f"data.{name}")), ""
-    except RuntimeError as error:
-        lines = [line for line in str(error).split("Stack backtrace")[0].splitlines() if line.strip()]
-        return None, lines[-1].strip() if lines else "the engine failed"
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the engine is no Exception
+        return None, engine_sentence(error)
 
 
 def _rule_ids(text: str) -> tuple[str, ...]:
     return tuple(sorted(set(_RULE_ID.findall(text))))
-
-
-def _coverage(
-    bundle: Bundle, report: Mapping[str, Any]
-) -> tuple[dict[str, float], dict[str, tuple[int, ...]]]:
-    """Return percent covered by package, and the lines that were not, by file; tests do not count."""
-    counted: dict[str, list[int]] = {}
-    missed: dict[str, tuple[int, ...]] = {}
-    texts = dict(bundle.modules)
-    for file in report["files"]:
-        text = texts.get(file["path"])
-        if text is None:
-            continue
-        covered, left = file["covered"], file["not_covered"]
-        total = counted.setdefault(package_of(text), [0, 0])
-        total[0] += len(covered)
-        total[1] += len(covered) + len(left)
-        if left:
-            missed[file["path"]] = tuple(left)
-    percent = {name: round(100 * one / all_, 2) if all_ else 100.0 for name, (one, all_) in counted.items()}
-    return percent, missed

@@ -8,7 +8,14 @@ from typing import Any
 from agent_runtime_ref.cli.groups import add_group, run_chosen
 
 # Command -> module below this package.
-MEMBERS = {"build": "build", "decide": "decide"}
+MEMBERS = {
+    "build": "build",
+    "decide": "decide",
+    "diff": "diff",
+    "replay": "replay",
+    "review": "review",
+    "test": "test",
+}
 
 
 def add_parser(subparsers: Any) -> None:
