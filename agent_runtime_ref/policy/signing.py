@@ -108,7 +108,7 @@ def _opened(raw: bytes, key: Key, source: str) -> tuple[Mapping[str, Any], Mappi
 
     try:
         opened = jws_of(key.algorithms).decode_complete(tokens[0], key.value, algorithms=list(key.algorithms))
-    except PyJWTError as error:
+    except (PyJWTError, ValueError, TypeError) as error:
         raise _refused(source, f"its signature does not hold: {error}") from error
     payload = parsed(f"{SIGNATURES} payload", opened["payload"])
     if not isinstance(payload, dict):
@@ -121,12 +121,13 @@ def _signed(payload: Mapping[str, Any], source: str) -> dict[str, tuple[str, str
     rows = payload.get("files")
     signed: dict[str, tuple[str, str]] = {}
     for row in rows if isinstance(rows, list) else [None]:
-        name, algorithm, digest = (
-            [row.get(part) for part in ("name", "algorithm", "hash")] if isinstance(row, dict) else [None] * 3
-        )
-        if not isinstance(name, str) or not isinstance(digest, str) or algorithm not in _HASHES:
-            raise _refused(source, "its signature lists a file without a name or a strong hash")
-        if signed.setdefault(name, (str(algorithm), digest.lower())) != (algorithm, digest.lower()):
+        parts = row if isinstance(row, dict) else {}
+        name, algorithm, digest = (parts.get(part) for part in ("name", "algorithm", "hash"))
+        if not (isinstance(name, str) and isinstance(algorithm, str) and isinstance(digest, str)):
+            raise _refused(source, "its signature lists a file without name, algorithm or hash")
+        if algorithm not in _HASHES:
+            raise _refused(source, f"its signature lists `{name}` with a hash that is not strong enough")
+        if signed.setdefault(name, (algorithm, digest.lower())) != (algorithm, digest.lower()):
             raise _refused(source, f"its signature lists `{name}` twice")
     return signed
 
