@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from agent_runtime_ref.clock import Ids, instant
-from agent_runtime_ref.contracts import MemoryCandidate, MemoryRecord
+from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord
 from agent_runtime_ref.enforcement.detectors import Finding, redact
 from agent_runtime_ref.enforcement.prepared import REDACTABLE, Context, Prepared
 from agent_runtime_ref.errors import EngineFailureError
-from agent_runtime_ref.stores.base import Change, Head
+from agent_runtime_ref.stores.base import Change, Head, Waiting
+from agent_runtime_ref.stores.digests import writer_digest
 
 KNOWN_OBLIGATIONS = frozenset({"redact"})
 _DAY_US = 24 * 3600 * 1_000_000
@@ -48,7 +49,7 @@ def amended(
     Raises:
         EngineFailureError: the policy assigned no usable trust or retention.
     """
-    trust, retention, ttl_days = _assignment(assigned)
+    trust, retention, ttl_days = assignment(assigned)
     candidate = _redacted(item, obligations)
     pinned = item.pinned
     created_us = now_us if pinned is None or pinned.created_us is None else pinned.created_us
@@ -88,7 +89,22 @@ def change_of(item: Prepared, record: MemoryRecord, head: Head | None, context: 
         unforgotten=None if item.tombstone in context.forgotten else item.tombstone,
         original=None if record.content == item.candidate.content else item.tombstone,
         parents={one: context.lineage[one] for one in record.derived_from if one in context.lineage},
+        waiting=_waiting(item, record, context) if record.status == "quarantined" else None,
     )
+
+
+def _waiting(item: Prepared, record: MemoryRecord, context: Context) -> Waiting:
+    """Return who wrote a record, out of the trusted context: nothing that a candidate says is in it."""
+    principal, agent = writer_digests(context.store_key, record.memory_id, context.writer)
+    return Waiting(principal, agent, item.candidate.revision_mode == "replace")
+
+
+def writer_digests(store_key: bytes, memory_id: str, caller: Caller) -> tuple[bytes, bytes | None]:
+    """Return the digests that stand for a caller beside one record: of the principal, and of its agent."""
+    principal = writer_digest(store_key, caller.tenant_id, memory_id, caller.principal_id)
+    if caller.agent_id is None:
+        return principal, None
+    return principal, writer_digest(store_key, caller.tenant_id, memory_id, caller.agent_id)
 
 
 def _expires_at(created_us: int, ttl_days: int | None, pinned_us: int | None) -> datetime | None:
@@ -102,7 +118,12 @@ def _revision(head: Head | None) -> int:
     return 1 if head is None else head.revision + 1
 
 
-def _assignment(assigned: Mapping[str, Any]) -> tuple[str, str, int | None]:
+def assignment(assigned: Mapping[str, Any]) -> tuple[str, str, int | None]:
+    """Return trust, retention and days to live as the policy assigned them.
+
+    Raises:
+        EngineFailureError: they are not usable.
+    """
     trust, retention = assigned.get("trust_level"), assigned.get("retention")
     ttl_days = assigned.get("ttl_days")
     if trust not in ("low", "medium", "high") or not isinstance(retention, str):

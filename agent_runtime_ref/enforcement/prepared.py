@@ -61,6 +61,8 @@ class Context:
     lineage: Mapping[str, Parent]
     duplicates: Mapping[bytes, MemoryRecord]
     forgotten: frozenset[bytes]
+    writer: Caller
+    store_key: bytes
 
 
 def prepared(
@@ -117,6 +119,8 @@ def context_of(batch: Sequence[Prepared], store: Store, caller: Caller, now_us: 
         lineage=store.lineage(caller.tenant_id, ids) if ids else {},
         duplicates=_duplicates(store, caller.tenant_id, appended, now_us),
         forgotten=frozenset(store.tombstoned(caller.tenant_id, [item.tombstone for item in own])),
+        writer=caller,
+        store_key=store.store_key(),
     )
 
 

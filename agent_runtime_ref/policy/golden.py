@@ -20,6 +20,7 @@ REFUSED = (
     ("memory.write", "{}", "allowed"),
     ("memory.write", '{"operation":"write","candidates":[{}]}', "allowed"),
     ("memory.write", '{"operation":"delete","candidates":[{}]}', "allowed"),
+    ("memory.write", '{"operation":"release","candidates":[{}]}', "allowed"),
 )
 
 

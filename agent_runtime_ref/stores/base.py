@@ -17,7 +17,9 @@ from agent_runtime_ref.recall.rank import RankKey, rank_key
 LogMode = Literal["same_transaction", "volatile", "file"]
 
 # What a governed read and write need of a store; a store that lacks one says so when it is opened.
-CAPABILITIES = frozenset({"filter", "search", "scan", "expire", "conditional_write", "forget", "log"})
+CAPABILITIES = frozenset(
+    {"filter", "search", "scan", "expire", "conditional_write", "forget", "review", "log"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,31 @@ class Held(NamedTuple):
     memory_id: str
 
 
+class Waiting(NamedTuple):
+    """What is kept beside a record in quarantine, for its review alone."""
+
+    principal: bytes  # digest of who wrote it, which means something with this record only
+    agent: bytes | None
+    replaces: bool  # whether it was offered as a replacement
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A record in quarantine as its reviewer sees it."""
+
+    record: MemoryRecord
+    waiting: Waiting | None  # None: whoever put it there did not say
+    dedup: bytes | None
+    original: bytes | None
+
+
+class Rejected(NamedTuple):
+    """A record in quarantine that is to go, and what is kept so that its content is known again."""
+
+    queued: Queued
+    tombstones: tuple[bytes, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One record to put, with the head that its writer saw.
@@ -175,7 +202,8 @@ class Change:
     tombstone digest of what was written, where the record holds a redacted form of it: forgetting leaves a
     tombstone of both. `unforgotten` and
     `parents` are what the decision relied on besides: a digest that had no tombstone, and the records it is
-    derived from, as they were.
+    derived from, as they were. `waiting` goes with a record in quarantine; `queued` is the one in quarantine
+    whose place this record takes, as it was seen.
     """
 
     record: MemoryRecord
@@ -185,20 +213,24 @@ class Change:
     unforgotten: bytes | None = None
     original: bytes | None = None
     parents: Mapping[str, Parent] = field(default_factory=dict)
+    waiting: Waiting | None = None
+    queued: Queued | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WriteBatch:
     """Records and log lines that are kept together or not at all.
 
-    `held` names the duplicates that were found instead of something to put. `now_us` is the instant of the
-    decision, by which records have expired or not; at 0 nothing has.
+    `held` names the duplicates that were found instead of something to put, `rejected` what goes out of
+    quarantine for good. `now_us` is the instant of the decision, by which records have expired or not; at 0
+    nothing has.
     """
 
     changes: Sequence[Change]
     lines: Sequence[str] = ()
     held: Sequence[Held] = ()
     now_us: int = 0
+    rejected: Sequence[Rejected] = ()
 
 
 class CommitOutcome(NamedTuple):
@@ -268,6 +300,9 @@ class Store(Protocol):
     def tombstoned(self, tenant_id: str, digests: Sequence[bytes]) -> set[bytes]:
         """Those digests (see `tombstone_digest`) whose content was forgotten."""
 
+    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
+        """The record of that id and what is kept for its review; None where none of it is in quarantine."""
+
     def commit(self, batch: WriteBatch) -> list[CommitOutcome]:
         """Put a batch and its log lines in one transaction.
 
@@ -283,6 +318,9 @@ class Store(Protocol):
 
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines of the write log or the read log, oldest first."""
+
+    def raw_log(self, read: bool) -> Iterator[bytes]:
+        """The same lines in whatever state they are: to be verified, so gaps and damage are no error here."""
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines.

@@ -21,6 +21,16 @@ def tombstone_digest(store_key: bytes, tenant_id: str, subject: str | None, cont
     return hmac.digest(store_key, _measured(tenant_id) + named + text, hashlib.sha256)
 
 
+def writer_digest(store_key: bytes, tenant_id: str, memory_id: str, name: str) -> bytes:
+    """The digest by which a reviewer is known as the one who wrote a record, as principal or as agent.
+
+    The record is part of it: two records do not tell that one person wrote both. It outlives the forgetting
+    of that person, who could otherwise be forgotten and then release what she wrote.
+    """
+    words = (tenant_id, memory_id, name)
+    return hmac.digest(store_key, b"writer" + b"".join(map(_measured, words)), hashlib.sha256)
+
+
 def _measured(word: str) -> bytes:
     encoded = word.encode("utf-8", "surrogatepass")
     return len(encoded).to_bytes(8, "big") + encoded

@@ -26,6 +26,7 @@ from agent_runtime_ref.stores.base import (
     LogMode,
     Match,
     Parent,
+    Queued,
     SearchPage,
     SearchRequest,
     Slot,
@@ -133,6 +134,14 @@ class InMemoryStore:
             entries = self._entries(tenant_id)
             return [entries[memory_id].record for memory_id in dict.fromkeys(ids) if memory_id in entries]
 
+    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
+        """The record of that id, if it is in quarantine, and what is kept for its review."""
+        with self._opened():
+            entry = self._entries(tenant_id).get(memory_id)
+            if entry is None or entry.record.status != "quarantined":
+                return None
+            return Queued(entry.record, entry.waiting, entry.dedup, entry.original)
+
     def commit(self, batch: WriteBatch) -> list[CommitOutcome]:
         """Put a batch and its log lines, or nothing."""
         undo: Undo = []
@@ -140,6 +149,10 @@ class InMemoryStore:
             relied.check(self, batch)
             try:
                 outcomes = [self._put(change, batch.now_us, undo) for change in batch.changes]
+                for one in batch.rejected:
+                    tenant = self._tenants[one.queued.record.tenant_id]
+                    tenant.take_out(tenant.entries[one.queued.record.memory_id], undo)
+                    tenant.mark(one.tombstones, batch.now_us, undo)
                 self._log.append(batch.lines, read=False)
             except BaseException:
                 for step in reversed(undo):
@@ -150,6 +163,8 @@ class InMemoryStore:
     def _put(self, change: Change, now_us: int, undo: Undo) -> CommitOutcome:
         record = change.record
         tenant = self._tenants.setdefault(record.tenant_id, Tenant())
+        if change.queued is not None:
+            tenant.take_out(tenant.entries[record.memory_id], undo)
         retired = self._superseded(tenant, change, now_us)
         for entry in retired:
             tenant.retire(entry, undo)
@@ -160,7 +175,7 @@ class InMemoryStore:
             tenant.release(change.dedup, undo)
         if record.memory_id in tenant.entries:
             raise RevisionConflictError(self.url, "a record of this id exists")
-        tenant.add(Entry.of(record, change.dedup, change.original), undo)
+        tenant.add(Entry.of(record, change.dedup, change.original, change.waiting), undo)
         return CommitOutcome(record.memory_id, tuple(entry.record.memory_id for entry in retired))
 
     def _superseded(self, tenant: Tenant, change: Change, now_us: int) -> list[Entry]:
@@ -186,6 +201,10 @@ class InMemoryStore:
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines; a log file holds both kinds and gives all of them as the write log."""
         return self._log.lines(read=read)
+
+    def raw_log(self, read: bool) -> Iterator[bytes]:
+        """The same lines as bytes; those of a file as they are in it."""
+        return self._log.raw_lines(read=read)
 
     @property
     def log_lines_dropped(self) -> int:

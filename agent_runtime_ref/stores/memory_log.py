@@ -31,6 +31,10 @@ class MemoryLog:
         """The lines that are still held, oldest first."""
         return iter(tuple(self._chains[read]))
 
+    def raw_lines(self, *, read: bool) -> Iterator[bytes]:
+        """The same lines as bytes."""
+        return (line.encode("utf-8") for line in self.lines(read=read))
+
     def last_number(self) -> int:
         """The number of the last line of the write log."""
         held = self._chains[False]
@@ -52,6 +56,10 @@ class FileLog:
     def lines(self, *, read: bool) -> Iterator[str]:
         """Every line as the write log; none as the read log, so that both together hold each line once."""
         return iter(()) if read else self._file.lines()
+
+    def raw_lines(self, *, read: bool) -> Iterator[bytes]:
+        """The same lines as they are in the file."""
+        return iter(()) if read else self._file.raw()
 
     def last_number(self) -> int:
         """The number of the last line."""

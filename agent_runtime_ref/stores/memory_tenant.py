@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.recall.analysis import label_terms, record_terms
 from agent_runtime_ref.stores.attributes import record_attributes
-from agent_runtime_ref.stores.base import Head, Slot
+from agent_runtime_ref.stores.base import Head, Slot, Waiting
 
 Undo = list[Callable[[], object]]
 
@@ -24,13 +25,22 @@ class Entry:
     labels: frozenset[str]
     dedup: bytes | None
     original: bytes | None  # tombstone digest of what was written, where it was redacted
+    waiting: Waiting | None  # in quarantine only
 
     @classmethod
-    def of(cls, record: MemoryRecord, dedup: bytes | None, original: bytes | None) -> Entry:
+    def of(
+        cls,
+        record: MemoryRecord,
+        dedup: bytes | None,
+        original: bytes | None,
+        waiting: Waiting | None = None,
+    ) -> Entry:
         """The entry of a record; a word in both text and labels counts as text."""
         text = record_terms(record.summary, record.content)
         labels = label_terms(record.kind, record.key) - text
-        return cls(record, record_attributes(record, outranked=False), text, labels, dedup, original)
+        attributes = record_attributes(record, outranked=False)
+        kept = waiting if record.status == "quarantined" else None
+        return cls(record, attributes, text, labels, dedup, original, kept)
 
     def matched(self, terms: tuple[str, ...]) -> tuple[str, ...]:
         """The terms by which the record is found: those in its text, or, where none is, in its labels."""
@@ -129,6 +139,18 @@ class Tenant:
         self._exchange(entry, retired)
         undo.append(lambda: self._exchange(retired, entry))
 
+    def take_out(self, entry: Entry, undo: Undo) -> None:
+        """Remove an entry that may have to come back."""
+        self.remove(entry)
+        undo.append(lambda: self._put_back(entry))
+
+    def mark(self, digests: Iterable[bytes], now_us: int, undo: Undo) -> None:
+        """Leave tombstones."""
+        for digest in digests:
+            if digest not in self.tombstones:
+                self.tombstones[digest] = now_us
+                undo.append(partial(self.tombstones.pop, digest))
+
     def remove(self, entry: Entry) -> None:
         """Take an entry out of everything that knows of it."""
         del self.entries[entry.record.memory_id]
@@ -161,8 +183,11 @@ class Tenant:
 
     def _exchange(self, old: Entry, new: Entry) -> None:
         self._unindex(old)
-        self.entries[new.record.memory_id] = new
-        self._index(new)
+        self._put_back(new)
+
+    def _put_back(self, entry: Entry) -> None:
+        self.entries[entry.record.memory_id] = entry
+        self._index(entry)
 
     def _index(self, entry: Entry) -> None:
         record = entry.record

@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def check(store: Store, batch: WriteBatch) -> None:
-    """Ask the store again about tombstones, parents and duplicates; to be called inside its transaction.
+    """Ask the store again about tombstones, parents, duplicates and quarantine, inside its transaction.
 
-    Between the decision and the commit somebody may have been forgotten: without this, a write in flight
-    would bring back what was just removed.
+    Between the decision and the commit somebody may have been forgotten, or another reviewer been faster:
+    without this, a write in flight would bring back what was just removed.
 
     Raises:
         RevisionConflictError: something changed, so that the decision has to be made again.
@@ -36,6 +36,10 @@ def check(store: Store, batch: WriteBatch) -> None:
         found = store.find_duplicate(tenant_id, list(dict(holders)), batch.now_us)
         if any(found.get(digest) != memory_id for digest, memory_id in holders):
             raise RevisionConflictError(store.url, "the record it repeats went meanwhile")
+    reviewed = [one.queued for one in batch.changes if one.queued is not None]
+    for queued in (*reviewed, *(one.queued for one in batch.rejected)):
+        if store.queued(queued.record.tenant_id, queued.record.memory_id) != queued:
+            raise RevisionConflictError(store.url, "the record is no longer in quarantine as it was")
 
 
 def _grouped(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[str, list[T]]]:

@@ -8,50 +8,28 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agent_runtime_ref.recall.analysis import label_terms, record_terms
 from agent_runtime_ref.stores.base import ForgetCounts
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.stores.sqlite import log, rows
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
+from agent_runtime_ref.stores.sqlite.removal import DOOMED_LIST, Doomed, dedup_rows, mark, remove
 from agent_runtime_ref.stores.sqlite.schema import TENANT_SHIFT
 from agent_runtime_ref.stores.sqlite.tenants import Tenants
 
 # A reader that stays longer than this is reported, not waited for.
 _ERASE_WAIT_MS = 2000
 
-_DOOMED = """
+_DOOMED = f"""
 WITH RECURSIVE doomed(rid) AS (
     SELECT rid FROM records NOT INDEXED WHERE rid BETWEEN ? AND ? AND subject=?
     UNION
     SELECT d.rid FROM doomed JOIN records p ON p.rid=doomed.rid
     JOIN derivations d ON d.tid=? AND d.parent_id=p.memory_id)
-SELECT r.rid, r.subject IS ?, r.status, r.memory_class, r.kind, r.key, t.content, t.summary,
-    t.details, t.dedup, r.subject, t.original
+SELECT r.rid, r.subject IS ?, {DOOMED_LIST}
 FROM doomed CROSS JOIN records r ON r.rid=doomed.rid CROSS JOIN contents t ON t.rid=doomed.rid
 ORDER BY r.rid"""
-
-
-class Doomed(NamedTuple):
-    """A record that is to go, with what is needed to find its traces."""
-
-    rid: int
-    own: int  # about the subject itself, not only derived
-    status: str
-    memory_class: str
-    kind: str
-    key: str | None
-    content: str
-    summary: str | None
-    details: str | None
-    dedup: bytes | None
-    subject: str | None
-    original: bytes | None
-
-    def terms(self) -> frozenset[str]:
-        """Every term of its postings."""
-        return record_terms(self.summary, self.content) | label_terms(self.kind, self.key)
 
 
 class Request(NamedTuple):
@@ -133,19 +111,9 @@ def _remove(
     connection: sqlite3.Connection, tid: int, found: Sequence[Doomed], counted: ForgetCounts, now_us: int
 ) -> None:
     """Delete every row of `found` and leave tombstones, within the caller's transaction."""
-    many = connection.executemany
-    terms = sorted((tid, term, one.rid) for one in found for term in one.terms())
-    many("DELETE FROM postings WHERE tid=? AND term=? AND rid=?", terms)
-    parents = [(tid, parent, one.rid) for one in found for parent in rows.details(one.details)[1]]
-    many("DELETE FROM derivations WHERE tid=? AND parent_id=? AND rid=?", parents)
-    many("DELETE FROM dedup WHERE tid=? AND digest=? AND rid=?", _dedup_rows(tid, found))
-    many("DELETE FROM contents WHERE rid=?", [(one.rid,) for one in found])
-    many("DELETE FROM records WHERE rid=?", [(one.rid,) for one in found])
-    marks = sorted({digest for digests in counted.digests.values() for digest in digests})
-    many(
-        "INSERT OR REPLACE INTO tombstones(tid, digest, at_us) VALUES(?, ?, ?)",
-        [(tid, bytes.fromhex(digest), now_us) for digest in marks],
-    )
+    remove(connection, tid, found)
+    digests = {digest for digests in counted.digests.values() for digest in digests}
+    mark(connection, tid, map(bytes.fromhex, digests), now_us)
 
 
 def _has_key(connection: sqlite3.Connection, tid: int, subject: str) -> bool:
@@ -181,10 +149,6 @@ def _rebuilt(connection: sqlite3.Connection) -> Iterable[str]:
     return []
 
 
-def _dedup_rows(tid: int, found: Sequence[Doomed]) -> list[tuple[Any, ...]]:
-    return [(tid, one.dedup, one.rid) for one in found if one.dedup is not None]
-
-
 def _count_dedup(connection: sqlite3.Connection, tid: int, found: Sequence[Doomed]) -> int:
     held = "SELECT count(*) FROM dedup WHERE tid=? AND digest=? AND rid=?"
-    return sum(connection.execute(held, row).fetchone()[0] for row in _dedup_rows(tid, found))
+    return sum(connection.execute(held, row).fetchone()[0] for row in dedup_rows(tid, found))

@@ -15,6 +15,7 @@ from agent_runtime_ref.stores.attributes import (
     confidence_millionths,
     provenance_known,
 )
+from agent_runtime_ref.stores.base import Queued, Waiting
 from agent_runtime_ref.stores.sqlite.schema import POLICY_COLUMNS, SHOWN_COLUMNS
 
 POLICY_LIST = ",".join(f"r.{name}" for name in POLICY_COLUMNS)
@@ -112,6 +113,20 @@ def record(row: Sequence[Any], tenant_id: str, place: str) -> MemoryRecord:
     """
     with understood(place, f"record {row[8]!r}"):
         return _record(row, tenant_id)
+
+
+def queued(row: Sequence[Any], tenant_id: str, place: str) -> Queued:
+    """The record of a row of `record`, followed by dedup and original and the columns of its review.
+
+    Raises:
+        StoreDamagedError: the row makes no such record.
+    """
+    dedup, original, principal, agent, replaces = row[-5:]
+    blobs = (dedup, original, principal, agent)
+    if not all(one is None or type(one) is bytes for one in blobs) or replaces not in (None, 0, 1):
+        raise StoreDamagedError(place, f"what is kept for the review of {row[8]!r} has another type")
+    waiting = None if principal is None else Waiting(principal, agent, bool(replaces))
+    return Queued(record(row[:-5], tenant_id, place), waiting, dedup, original)
 
 
 def _record(row: Sequence[Any], tenant_id: str) -> MemoryRecord:

@@ -91,10 +91,15 @@ _VERSION_1 = (
         PRIMARY KEY(tid, subject)) WITHOUT ROWID""",
     "CREATE TABLE log(seq INTEGER PRIMARY KEY, line TEXT NOT NULL)",
 )
+# For the review of what waits in quarantine: who wrote it, and how it was offered.
+_VERSION_2 = (
+    """CREATE TABLE quarantine(
+        rid INTEGER PRIMARY KEY, principal BLOB NOT NULL, agent BLOB, replaces INTEGER NOT NULL)""",
+)
 _READS_VERSION_1 = ("CREATE TABLE log(seq INTEGER PRIMARY KEY, line TEXT NOT NULL)",)
 
 # Forward only: entry n takes a file from version n to n + 1.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_VERSION_1,)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2)
 READS_MIGRATIONS: tuple[tuple[str, ...], ...] = (_READS_VERSION_1,)
 
 

@@ -20,6 +20,8 @@ from agent_runtime_ref.stores.base import (
     LogMode,
     Match,
     Parent,
+    Queued,
+    Rejected,
     SearchPage,
     SearchRequest,
     Slot,
@@ -27,7 +29,7 @@ from agent_runtime_ref.stores.base import (
 )
 from agent_runtime_ref.stores.sqlite import forget as forgetting
 from agent_runtime_ref.stores.sqlite import log as logging
-from agent_runtime_ref.stores.sqlite import rows, subjects, write
+from agent_runtime_ref.stores.sqlite import removal, rows, subjects, write
 from agent_runtime_ref.stores.sqlite import search as searching
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
 from agent_runtime_ref.stores.sqlite.plan_sql import compiled
@@ -152,6 +154,16 @@ class SqliteStore:
         by_id = {record.memory_id: record for record in records}
         return [by_id[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in by_id]
 
+    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
+        """The record of that id, if it is in quarantine, and what is kept for its review."""
+        sql = (
+            f"SELECT {rows.POLICY_LIST},{rows.CONTENT_LIST},t.dedup,t.original,q.principal,q.agent,q.replaces"
+            " FROM records r JOIN contents t ON t.rid=r.rid LEFT JOIN quarantine q ON q.rid=r.rid"
+            " WHERE r.tid=? AND r.status='quarantined' AND r.memory_id IN"
+        )
+        found = self._by_value(sql, tenant_id, (memory_id,))
+        return rows.queued(found[0], tenant_id, str(self.path)) if found else None
+
     def commit(self, batch: WriteBatch) -> list[CommitOutcome]:
         """Put a batch and its log lines in one transaction, or nothing."""
         with self._pool.transaction() as connection:
@@ -160,9 +172,19 @@ class SqliteStore:
             made = self._tenants.ensure(connection, [change.record.tenant_id for change in batch.changes])
             outcomes = [writer.put(made[change.record.tenant_id], change) for change in batch.changes]
             writer.flush()
+            for one in batch.rejected:
+                self._reject(connection, one, batch.now_us)
             logging.append(connection, batch.lines, self.path)
         self._tenants.remember(made)
         return outcomes
+
+    def _reject(self, connection: sqlite3.Connection, rejected: Rejected, now_us: int) -> None:
+        record = rejected.queued.record
+        tid = self._tenants.number(record.tenant_id)
+        assert tid is not None, "its record has just been seen"
+        with rows.understood(str(self.path)):
+            removal.remove_by_id(connection, tid, record.memory_id)
+        removal.mark(connection, tid, rejected.tombstones, now_us)
 
     def append_lines(self, lines: Sequence[str], *, read: bool) -> None:
         """Log what is not part of a write."""
@@ -173,6 +195,12 @@ class SqliteStore:
         if read and not self._reads.path.exists():
             return iter(())  # its file is made with its first line, not by looking
         return logging.read(self._reads if read else self._pool)
+
+    def raw_log(self, read: bool) -> Iterator[bytes]:
+        """The same lines in whatever state they are."""
+        if read and not self._reads.path.exists():
+            return iter(())
+        return logging.read_raw(self._reads if read else self._pool)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""

@@ -9,7 +9,7 @@ from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError
 from agent_runtime_ref.recall.analysis import label_terms, record_terms
 from agent_runtime_ref.stores.base import Change, CommitOutcome, Head, Slot
-from agent_runtime_ref.stores.sqlite import rows
+from agent_runtime_ref.stores.sqlite import removal, rows
 from agent_runtime_ref.stores.sqlite.schema import CONTENT_COLUMNS, POLICY_COLUMNS, TENANT_SHIFT
 
 _INSERT_RECORD = f"INSERT INTO records(rid,{','.join(POLICY_COLUMNS)}) VALUES(?{',?' * len(POLICY_COLUMNS)})"
@@ -19,6 +19,7 @@ _INSERT_CONTENT = (
 _INSERT_POSTING = "INSERT INTO postings(tid,term,rid,label) VALUES(?,?,?,?)"
 _INSERT_DEDUP = "INSERT INTO dedup(tid,digest,rid) VALUES(?,?,?)"
 _INSERT_DERIVATION = "INSERT OR IGNORE INTO derivations(tid,parent_id,rid) VALUES(?,?,?)"
+_INSERT_QUARANTINE = "INSERT INTO quarantine(rid,principal,agent,replaces) VALUES(?,?,?,?)"
 _RAISE_REVISION = (
     "INSERT INTO revisions(tid,memory_class,kind,revision) VALUES(?,?,?,?)"
     " ON CONFLICT DO UPDATE SET revision=excluded.revision WHERE excluded.revision>revision"
@@ -89,6 +90,8 @@ class Writer:
             marks.discard((tid, slot))  # an append without a key depends on nothing
         if marks & self._touched:
             self.flush()
+        if change.queued is not None:
+            removal.remove_by_id(self._connection, tid, record.memory_id)
         superseded = self._supersede(tid, slot, change)
         if change.dedup is not None:
             self._refuse_duplicate(tid, change.dedup)
@@ -115,6 +118,7 @@ class Writer:
         insert(_INSERT_DERIVATION, _derivations(pending))
         keyed = [(tid, one.dedup, rid) for rid, tid, one in pending if _holds_dedup(one)]
         insert(_INSERT_DEDUP, keyed)
+        insert(_INSERT_QUARANTINE, _waiting(pending))
 
     def _supersede(self, tid: int, slot: Slot, change: Change) -> tuple[str, ...]:
         expected = change.supersedes
@@ -184,6 +188,14 @@ def _head(active: Sequence[_Active]) -> Head | None:
 
 def _holds_dedup(change: Change) -> bool:
     return change.dedup is not None and change.record.status == "active"
+
+
+def _waiting(pending: Sequence[tuple[int, int, Change]]) -> list[tuple[Any, ...]]:
+    return [
+        (rid, *one.waiting)
+        for rid, _, one in pending
+        if one.waiting is not None and one.record.status == "quarantined"
+    ]
 
 
 def _revision(tid: int, record: MemoryRecord) -> tuple[int, str, str, int]:

@@ -117,7 +117,8 @@ caller_is_operator if {
 # METADATA
 # title: Only known ways of writing
 # description: >-
-#   A change of memory is a write or a removal. Anything else is refused.
+#   A change of memory is a write, a removal, or a release or rejection of what is in quarantine. Anything else
+#   is refused.
 # custom:
 #   rule_id: MEM-W-119
 #   severity: medium
@@ -126,7 +127,7 @@ caller_is_operator if {
 #   attributes: []
 #   settings: []
 deny contains {"index": index, "rule_id": "MEM-W-119", "reason": "operation_unknown"} if {
-	not input.operation in {"write", "delete"}
+	not input.operation in {"write", "delete", "release", "reject"}
 	some index, _ in input.candidates
 }
 

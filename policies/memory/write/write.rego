@@ -21,7 +21,11 @@ decision := {
 	"obligations": obligations,
 	"assign": assignments,
 	"policy": {"package": "memory.write", "version": version},
+} if {
+	not is_review
 }
+
+decision := reviewed if is_review
 
 default version := "unknown"
 
