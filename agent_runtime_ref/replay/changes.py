@@ -110,8 +110,7 @@ class Changes:
             "SELECT kind,decision_id,record_id,tenant_id,principal_id,was,now,rule_ids,reasons FROM changes"
             " ORDER BY number"
         )
-        for *plain, rule_ids, reasons in found:
-            yield Change(*plain, tuple(json.loads(rule_ids)), tuple(json.loads(reasons)))
+        yield from map(_change, found)
 
     def worst_first(self, most: int) -> list[Change]:
         """Return at most `most` changes, exposures before everything else."""
@@ -122,10 +121,7 @@ class Changes:
             f" ORDER BY CASE kind {order} END, number LIMIT ?",
             (most,),
         )
-        return [
-            Change(*plain, tuple(json.loads(rule_ids)), tuple(json.loads(reasons)))
-            for *plain, rule_ids, reasons in found
-        ]
+        return [_change(row) for row in found]
 
     def by_tenant(self, most: int) -> list[Share]:
         """Return the tenants with the most changes, then all others as one."""
@@ -179,6 +175,13 @@ class Changes:
                 for one in changes
             ],
         )
+
+
+def _change(row: Any) -> Change:
+    *plain, rule_ids, reasons = row
+    kind, decision_id, record_id, tenant_id, principal_id, was, now = plain
+    rules, why = tuple(json.loads(rule_ids)), tuple(json.loads(reasons))
+    return Change(kind, decision_id, record_id, tenant_id, principal_id, was, now, rules, why)
 
 
 def _whole(counts: Mapping[str, int]) -> dict[str, int]:

@@ -98,7 +98,7 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
     columns = considered["columns"]
     scored = columns[-1] == SCORE_COLUMN
     names = columns[:-1] if scored else columns
-    found = [(row, True, ()) for row in considered["returned"]]
+    found: list[tuple[Any, bool, tuple[Row, ...]]] = [(row, True, ()) for row in considered["returned"]]
     found += [(row, False, ({"reason": row[-1]},)) for row in considered["kept_out"]]
     ranked = scored or not document["query"]["has_text"]
     if ranked and considered["kept_out"]:

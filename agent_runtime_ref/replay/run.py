@@ -23,6 +23,11 @@ _KIND_BY_EFFECT = {"allow": "newly_admitted", "deny": "newly_refused", "quaranti
 class Past(Protocol):
     """What a store can say about records as they were when a decision was made."""
 
+    @property
+    def erased(self) -> int:
+        """How many records are gone that a read it was asked about could have been about."""
+        ...
+
     def at(self, question: ReadQuestion) -> Rebuilt | None:
         """Return every record that the read could have been about; None where nobody can tell any more."""
         ...
@@ -33,7 +38,7 @@ class Rebuilt:
     """A read with all records that there were, in rank order."""
 
     question: ReadQuestion
-    erased: int  # records that were there and are gone, so that nothing can be said of them
+    has_erased: bool  # some were there and are gone, so that nothing can be said of them
 
 
 @dataclass(slots=True)
@@ -45,7 +50,8 @@ class Coverage:
     considered_logged: int = 0
     reads_rebuilt: int = 0  # from a store, with every record
     reads_unknown: int = 0  # refused before and answered now: of their records nothing is known
-    erased: int = 0  # records that a rebuilt read could have been about, and that are gone
+    erased_records: int = 0  # that some rebuilt read could have been about, and that are gone
+    reads_with_erased: int = 0
     not_replayed: Counter[str] = field(default_factory=Counter)
 
 
@@ -71,6 +77,11 @@ class Replay:
         self._names = names
         self._past = past
 
+    @property
+    def mismatches(self) -> int:
+        """Whether plan and verdicts of the policies disagreed, as a number."""
+        return self._hindsight.mismatches
+
     def run(self, decisions: Iterable[LoggedDecision], *, progress: Callable[[int], None]) -> None:
         """Replay all `decisions`; `progress` is told how many there were so far, now and then.
 
@@ -82,6 +93,8 @@ class Replay:
             if self.tally.decisions % 256 == 0:
                 progress(self.tally.decisions)
         progress(self.tally.decisions)
+        if self._past is not None:
+            self.tally.coverage.erased_records = self._past.erased
 
     def take(self, decision: LoggedDecision) -> None:
         """Replay one decision."""
@@ -113,7 +126,7 @@ class Replay:
         if rebuilt is not None:
             question = rebuilt.question
             coverage.reads_rebuilt += 1
-            coverage.erased += rebuilt.erased
+            coverage.reads_with_erased += rebuilt.has_erased
             considered = logged = len(question.records)
         outcome = self._hindsight.read(question.document, question.records, ranked=question.ranked)
         coverage.considered += considered

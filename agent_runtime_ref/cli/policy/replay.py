@@ -1,0 +1,133 @@
+"""`policy replay`: what other policies would have made of the decisions in a log."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
+from agent_runtime_ref.cli.output import add_format, format_of, write
+from agent_runtime_ref.cli.parsers import example, worded
+from agent_runtime_ref.cli.terminal import warn
+from agent_runtime_ref.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.replay.log import Span
+    from agent_runtime_ref.replay.report import Report
+
+FORMATS = ("text", "json", "markdown", "sarif")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command."""
+    replay = subparsers.add_parser(
+        "replay",
+        help="what other policies would have made of recorded decisions; 1 where they expose something",
+        description=(
+            "Put recorded decisions to other policies, and list what changes: for reads each record newly\n"
+            "exposed or hidden, for writes what is newly admitted, refused or quarantined. A log names the\n"
+            "records that were returned and some that were kept out; with --store all are looked at, as\n"
+            "they were then. The log of an OPA server can be read, too. The exit code is 1 where something\n"
+            "becomes visible that was not."
+        ),
+        epilog=example(
+            "policy replay --policies my-policies --log decisions.jsonl",
+            "policy replay --policies HEAD:policies --store sqlite:memory.db --format markdown",
+        ),
+    )
+    replay.add_argument(
+        "--policies",
+        metavar="NEW",
+        type=worded,
+        required=True,
+        help="a folder, a bundle (.tar.gz) or a git revision, REV or REV:PATH",
+    )
+    where = replay.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--log", metavar="FILE", type=worded, help="a decision log, ours or that of an OPA server"
+    )
+    where.add_argument("--store", metavar="URL", type=worded, help="a store: its logs and its records")
+    replay.add_argument(
+        "--since", metavar="TIME", type=instant, help="from this time on; a date, or an instant with a zone"
+    )
+    replay.add_argument("--until", metavar="TIME", type=instant, help="before this time")
+    add_format(replay, *FORMATS)
+
+
+def instant(text: str) -> datetime:
+    """Return the instant in `text`; a date is its first moment in UTC."""
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        value = None
+    if value is not None and value.tzinfo is None and len(text) == len("2026-01-31"):
+        value = value.replace(tzinfo=UTC)
+    if value is None or value.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is no date and no instant with a zone, 2026-01-31T12:00:00Z"
+        )
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report and return the exit code."""
+    from agent_runtime_ref.replay.log import Span
+
+    span = Span(args.since, args.until)
+    with (_of_file if args.store is None else _of_store)(args, span) as report:
+        for line in _lines(report, format_of(args, otherwise=FORMATS[0])):
+            write(line)
+        return REFUSED if report.exposes else DONE
+
+
+def _of_file(args: argparse.Namespace, span: Span) -> AbstractContextManager[Report]:
+    from agent_runtime_ref.clock import SystemClock
+    from agent_runtime_ref.replay.log import chain_problem_of_file
+    from agent_runtime_ref.replay.session import replay_of_file
+    from agent_runtime_ref.replay.sources import policies_at
+
+    path = Path(args.log)
+    _warn(chain_problem_of_file(path))
+    bundle = policies_at(args.policies).bundle()
+    return replay_of_file(bundle, path, span=span, clock=SystemClock(), progress=_progress())
+
+
+def _of_store(args: argparse.Namespace, span: Span) -> AbstractContextManager[Report]:
+    raise UsageError("not yet")
+
+
+def _lines(report: Report, style: str) -> Iterator[str]:
+    from agent_runtime_ref.replay.formats import replayed
+    from agent_runtime_ref.replay.formats.sarif import replay_sarif
+
+    made: dict[str, Callable[[Report], Iterator[str]]] = {
+        "text": replayed.replay_text,
+        "json": replayed.replay_json,
+        "markdown": replayed.replay_markdown,
+        "sarif": replay_sarif,
+    }
+    return made[style](report)
+
+
+def _warn(problem: str | None) -> None:
+    if problem is not None:
+        warn(f"{problem}; what is replayed may not be what was decided")
+
+
+def _progress() -> Callable[[int], None]:
+    """Return what shows how far a replay is: on a terminal, and nowhere else."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+
+    def show(count: int) -> None:
+        console.print(f"{count} decisions replayed", end="\r", highlight=False)
+
+    return show
