@@ -16,7 +16,7 @@ from typing import Any
 from agent_runtime_ref.enforcement.secret_values import CHECKS
 from agent_runtime_ref.errors import BundleError
 
-__all__ = ["DIGIT", "STEM_SIZE", "WORD", "CompiledDetectors", "Pattern", "WordGroup", "compile_detectors"]
+__all__ = ["DIGIT", "STEM_SIZE", "WORD", "CompiledDetectors", "Pattern", "compile_detectors", "stem_mark"]
 
 # The words of a text are cheap to collect, and tell which patterns can match at all.
 WORD = re.compile(r"[a-z]+")
@@ -34,26 +34,6 @@ _FIELDS = frozenset(
     {"type", "pattern", "flags", "languages", "note", "check"}
     | {"needs", "literals", "require", "near", "unless"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WordGroup:
-    """A list of words as a test that is cheaper than a search."""
-
-    words: frozenset[str]  # the longest word of each entry
-    stems: frozenset[str]  # first letters of entries that end in `*`
-    parts: tuple[str, ...]  # entries in a script without spaces
-
-    @property
-    def width(self) -> tuple[bool, int]:
-        """Return how many texts the list lets through, for comparison."""
-        return bool(self.parts), len(self.words) + len(self.stems)
-
-    def may_be_in(self, words: set[str], stems: set[str], text: str) -> bool:
-        """Return whether some entry of the list can be in the text; false is certain."""
-        if not self.words.isdisjoint(words) or not self.stems.isdisjoint(stems):
-            return True
-        return any(part in text for part in self.parts)
 
 
 class Fragments(dict[str, str]):
@@ -106,7 +86,7 @@ class Pattern:
     search: Expression
     lower: bool
     guarded: bool
-    groups: tuple[WordGroup, ...]
+    groups: tuple[frozenset[str], ...]  # a sentence has a mark of each of them, or is not looked at
     literals: tuple[str, ...]
     require: Expression | None
     near: Expression | None
@@ -140,7 +120,7 @@ def compile_detectors(settings: Mapping[str, Any]) -> CompiledDetectors:
     try:
         vocabulary = {name: _words_of(name, entries) for name, entries in settings["vocabulary"].items()}
         fragments = Fragments(vocabulary)
-        groups = {name: _word_group(entries) for name, entries in vocabulary.items()}
+        groups = {name: _marks_of(entries) for name, entries in vocabulary.items()}
         patterns = [
             _pattern(f"pattern {number} ({entry['type']})", entry, fragments, groups)
             for number, entry in enumerate(settings["patterns"], 1)
@@ -192,21 +172,23 @@ def _words_of(name: str, entries: Sequence[str]) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def _word_group(entries: Sequence[str]) -> WordGroup:
-    """Return the test for the entries of one word list."""
-    words: set[str] = set()
-    stems: set[str] = set()
+def stem_mark(word: str) -> str:
+    """Return the mark that a word shares with the entries ending in `*` that begin like it."""
+    return word[:STEM_SIZE] + "*"
+
+
+def _marks_of(entries: Sequence[str]) -> frozenset[str]:
+    """Return what a text must have one of for an entry of a word list to be in it; see `Marks`."""
+    marks: set[str] = set()
     for entry in entries:
-        if not entry.isascii():
-            continue
-        if entry.isalpha() or entry == DIGIT:
-            words.add(entry)
+        if not entry.isascii() or entry.isalpha() or entry == DIGIT:
+            marks.add(entry)
         elif entry[:-1].isalpha():
-            stems.add(entry[:STEM_SIZE])
+            marks.add(stem_mark(entry))
         else:
             # The longest whole word of a phrase is the one that fewest other texts have.
-            words.add(max(WORD.findall(_STARRED.sub("", entry)), key=len))
-    return WordGroup(frozenset(words), frozenset(stems), tuple(e for e in entries if not e.isascii()))
+            marks.add(max(WORD.findall(_STARRED.sub("", entry)), key=len))
+    return frozenset(marks)
 
 
 def _alternatives(entries: Sequence[str]) -> str:
@@ -238,7 +220,7 @@ def _expression(name: str, expression: str, fragments: Fragments) -> Expression:
 
 
 def _pattern(
-    name: str, entry: Mapping[str, Any], fragments: Fragments, groups: Mapping[str, WordGroup]
+    name: str, entry: Mapping[str, Any], fragments: Fragments, groups: Mapping[str, frozenset[str]]
 ) -> Pattern:
     """Return one entry of the settings, checked."""
     if set(entry) - _FIELDS:

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.enforcement.detector_settings import (
-    DIGIT,
-    STEM_SIZE,
-    WORD,
     CompiledDetectors,
     Pattern,
     compile_detectors,
 )
+from agent_runtime_ref.enforcement.marks import Marks
 from agent_runtime_ref.enforcement.normal_forms import Form, is_plain, normal_forms
 from agent_runtime_ref.enforcement.secret_values import CHECKS
 from agent_runtime_ref.enforcement.sentence_model import SentenceModel
@@ -34,7 +32,6 @@ _SENTENCE_END = re.compile(
 # Forms that are made for reading sentences; a key or a password that was bent like that is none any more.
 _WORDY_FORMS = frozenset({"separated", "leetspeak", "cut", "respaced"})
 _VALUE_MIN = 10  # no credential with its name is shorter
-_DIGIT = re.compile(r"[0-9]")
 _SENTENCE_MAX = 480
 _OVERLAP = 160
 _BEFORE, _AROUND = 130, 260
@@ -62,7 +59,7 @@ class Detectors:
         BundleError: reason settings_malformed.
     """
 
-    __slots__ = ("_by_stem", "_by_word", "_compiled", "_literals", "_model", "_tells", "_wordless")
+    __slots__ = ("_compiled", "_literals", "_marks", "_model", "_tells")
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._compiled: CompiledDetectors = compile_detectors(settings)
@@ -74,19 +71,7 @@ class Detectors:
             for literal in pattern.literals
         )
         self._tells = frozenset(tell for tells in self._compiled.tells for tell in tells)
-        self._by_word: dict[str, set[int]] = {}
-        self._by_stem: dict[str, set[int]] = {}
-        wordless: set[int] = set()
-        for index, pattern in enumerate(self._compiled.sentences):
-            # Any one group can say which sentences are looked at; the one with the fewest words is the best.
-            group = min(pattern.groups, key=lambda group: group.width)
-            for word in group.words:
-                self._by_word.setdefault(word, set()).add(index)
-            for stem in group.stems:
-                self._by_stem.setdefault(stem, set()).add(index)
-            if group.parts:
-                wordless.add(index)
-        self._wordless = frozenset(wordless)
+        self._marks = Marks([pattern.groups for pattern in self._compiled.sentences])
 
     def check(self) -> None:
         """Compile every expression now; what otherwise happens when a text first needs one.
@@ -145,24 +130,11 @@ class Detectors:
 
     def _sentence(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """Yield what the sentence patterns find between start and end."""
-        sentence = text[start:end]
-        words = set(WORD.findall(sentence))
-        stems = {word[:STEM_SIZE] for word in words}
-        if _DIGIT.search(sentence) is not None:
-            words.add(DIGIT)
-        indexes: set[int] = set()
-        for word in words & self._by_word.keys():
-            indexes |= self._by_word[word]
-        for stem in stems & self._by_stem.keys():
-            indexes |= self._by_stem[stem]
-        if not sentence.isascii():
-            indexes |= self._wordless
-        for index in sorted(indexes):
+        for index in self._marks.possible(text[start:end]):
             pattern = self._compiled.sentences[index]
-            if all(group.may_be_in(words, stems, sentence) for group in pattern.groups):
-                match = self._first_match(pattern, text, start, end)
-                if match is not None:
-                    yield pattern.type, match.start(), match.end()
+            match = self._first_match(pattern, text, start, end)
+            if match is not None:
+                yield pattern.type, match.start(), match.end()
 
     def _first_match(self, pattern: Pattern, text: str, start: int, end: int) -> re.Match[str] | None:
         """Return the first match that stands after the pattern's conditions; None if there is none."""

@@ -6,19 +6,15 @@ Whatever goes wrong between the question and a well-formed answer ends here as a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.clock import Clock
+from agent_runtime_ref.compact_json import compact
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.policy.inputs import input_problem
-
-_ENCODE = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
-).encode
 
 TTL_DAYS_MAX = 36_500
 
@@ -65,9 +61,9 @@ class DecisionPoint:
         problem = input_problem(entrypoint, document)
         if problem is not None:
             raise EngineFailureError("input_malformed", problem)
-        text = _ENCODE(document)
         started = self._clock.monotonic_ns()
         try:
+            text = compact(document)
             answer = self.engine.evaluate(entrypoint, text)
         except (EngineFailureError, KeyboardInterrupt, SystemExit):
             raise

@@ -61,13 +61,9 @@ class SentenceModel:
 
     def score(self, text: str) -> tuple[int, str]:
         """Return the highest score in thousandths and the family that has it."""
-        totals = list(self._bias)
         weights = self._weights
-        for feature in set(features(text)):
-            row = weights.get(feature)
-            if row is not None:
-                for index, weight in enumerate(row):
-                    totals[index] += weight
+        rows = [self._bias, *(weights[feature] for feature in weights.keys() & features(text))]
+        totals = [sum(column) for column in zip(*rows, strict=True)]
         best = max(range(len(totals)), key=totals.__getitem__)
         return totals[best], self._families[best]
 

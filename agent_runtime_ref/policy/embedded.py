@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from agent_runtime_ref.compact_json import parsed
 from agent_runtime_ref.errors import BundleError, EngineFailureError
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.engine import ENTRYPOINTS
@@ -109,7 +110,7 @@ class EmbeddedEngine:
         try:
             interpreter = self._own()
             interpreter.set_input_json(document)
-            return json.loads(interpreter.eval_rule_as_json(rule))
+            return parsed(interpreter.eval_rule_as_json(rule))
         except (KeyboardInterrupt, SystemExit, EngineFailureError):
             raise
         except BaseException as error:

@@ -6,12 +6,12 @@ inside the transaction that the line belongs to.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.clock import timestamp
+from agent_runtime_ref.compact_json import compact
 from agent_runtime_ref.contracts import Decision
 from agent_runtime_ref.telemetry.events import Event
 
@@ -78,11 +78,11 @@ def decision_text(line: DecisionLine) -> str:
     """
     document = _decision_document(line)
     if line.considered is None:
-        return _text(document)
+        return compact(document)
     returned, kept_out = list(line.considered.returned), list(line.considered.kept_out)
     while True:
         document["considered"] = _considered_document(line.considered, returned, kept_out)
-        text = _text(document)
+        text = compact(document)
         if len(text.encode("utf-8")) <= LINE_BYTES_MAX or not (kept_out or returned):
             return text
         rows = kept_out or returned
@@ -91,7 +91,7 @@ def decision_text(line: DecisionLine) -> str:
 
 def event_text(event: Event) -> str:
     """Return the body of an event line."""
-    return _text({"type": "event", "event_id": event.event_id, **event.to_document()})
+    return compact({"type": "event", "event_id": event.event_id, **event.to_document()})
 
 
 def _decision_document(line: DecisionLine) -> dict[str, Any]:
@@ -127,10 +127,3 @@ def _considered_document(
         "exclusions": considered.exclusions,
         "store_revision": considered.store_revision,
     }
-
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
-
-
-def _text(document: Mapping[str, Any]) -> str:
-    return _ENCODE(document)
