@@ -17,7 +17,7 @@ from agent_runtime_ref.review.model import Change, Example
 from agent_runtime_ref.review.references import Look
 from agent_runtime_ref.review.sentences import outcome_of, result_of, sentence_of
 from agent_runtime_ref.review.situations import Situation, Writer
-from agent_runtime_ref.review.variants import MISSING, Variant, variants_of
+from agent_runtime_ref.review.variants import MISSING, QUESTION_PARTS, Variant, variants_of
 
 __all__ = ["Found", "Search"]
 
@@ -139,7 +139,7 @@ def _question(situation: Situation, variants: Sequence[Variant]) -> dict[str, An
     for variant in variants:
         if variant.part == "operation":
             question.update(variant.patch)
-        elif variant.part != "candidate":
+        elif variant.part in QUESTION_PARTS:
             question[variant.part] = _patched(question.get(variant.part, {}), variant.patch)
     return question
 
@@ -149,6 +149,8 @@ def _candidate(situation: Situation, variants: Sequence[Variant]) -> dict[str, A
     for variant in variants:
         if variant.part == "candidate":
             candidate = _patched(candidate, variant.patch)
+        elif variant.part in candidate:
+            candidate[variant.part] = _patched(candidate[variant.part], variant.patch)
     return candidate
 
 

@@ -23,7 +23,7 @@ def rule_article(rule: RuleView, anchor: str, controls: Mapping[str, str]) -> st
         one
         for one in (
             _esc(effect_sentence(rule.package, rule.effect)),
-            f"Reason given: {', '.join(f'<code>{_esc(one)}</code>' for one in rule.reasons)}."
+            f"{_label(rule)}: {', '.join(f'<code>{_esc(one)}</code>' for one in rule.reasons)}."
             if rule.reasons
             else "",
         )
@@ -40,6 +40,10 @@ def rule_article(rule: RuleView, anchor: str, controls: Mapping[str, str]) -> st
         + _facts(rule, controls)
         + "</article>\n"
     )
+
+
+def _label(rule: RuleView) -> str:
+    return "What it demands" if rule.effect == "obligation" else "Reason given"
 
 
 def _esc(text: object) -> str:

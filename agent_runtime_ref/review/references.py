@@ -171,13 +171,13 @@ def _settings_path(
 def _field(root: str, steps: Path, known: Collection[str]) -> str | None:
     """Return which field of the input a reference leads to."""
     if root == "input":
-        if steps[:1] in (("query",), ("caller",)) and len(steps) > 1:
+        if steps[:1] in (("query",), ("caller",), ("review",)) and len(steps) > 1:
             return ".".join(steps[:2])
         if steps[:1] == ("operation",):
             return "operation"
-        if steps[:1] == ("candidates",) and len(steps) > 2 and steps[2] in known:
-            return steps[2]
-        return None
+        steps = steps[2:] if steps[:1] == ("candidates",) else ()
+    if len(steps) > 1 and f"{steps[0]}.{steps[1]}" in known:
+        return f"{steps[0]}.{steps[1]}"
     return steps[0] if steps and steps[0] in known else None
 
 

@@ -11,14 +11,13 @@ from agent_runtime_ref.policy.metadata import RuleInfo
 from agent_runtime_ref.review.examples import Found, Search
 from agent_runtime_ref.review.model import ERROR, LOW, WARNING, Finding, RuleView
 from agent_runtime_ref.review.references import Look, Path, constants_of, look_of, used_settings
-from agent_runtime_ref.review.situations import Seed, situations
+from agent_runtime_ref.review.situations import Seed, Situation, situations
 from agent_runtime_ref.review.source import Block, Sources, sources_of
 from agent_runtime_ref.review.tested import Tested
 from agent_runtime_ref.review.wording import setting_rows
 
 __all__ = ["RuleReader", "rule_findings"]
 
-GATES = {"memory.read": "read", "memory.write": "write"}
 SEVERITIES = ("critical", "high", "medium", "low")
 _COLLECTIONS = {"deny": "deny", "quarantine": "quarantine", "obligations": "obligation", "excluded": "filter"}
 
@@ -39,10 +38,11 @@ class RuleReader:
     def __init__(self, bundle: Bundle, search: Search, seeds: Sequence[Seed], found: Tested) -> None:
         self._bundle = bundle
         self._search = search
-        self._seeds = seeds
         self._tested = found
         self._sources: Sources = sources_of(bundle.modules)
-        self._attributes = frozenset(name for seed in seeds[:1] for name in (*seed.read, *seed.write))
+        self._offered: dict[str, tuple[Situation, ...]] = {
+            package: situations(package, seeds, bundle.settings) for package in self._sources.packages
+        }
         self._constants: dict[str, Mapping[str, Path]] = {
             package: constants_of([block for block in self._sources.blocks if block.package == package])
             for package in self._sources.packages
@@ -75,9 +75,10 @@ class RuleReader:
                 )
 
     def settings_findings(self) -> Iterator[Finding]:
-        """Yield settings that a rule looks at and its METADATA does not name."""
+        """Yield settings that a rule itself, not a helper, looks at and its METADATA does not name."""
         for read in self._read():
-            unsaid = sorted({path[0] for path in read.look.settings} - set(read.info.settings))
+            own = look_of(read.parts, (), (), self._constants.get(read.info.package, {}))
+            unsaid = sorted({path[0] for path in own.settings} - set(read.info.settings))
             unsaid = [name for name in unsaid if name in self._bundle.settings]
             if unsaid:
                 message = f"{read.info.rule_id} uses {', '.join(unsaid)}, which its METADATA does not name"
@@ -94,7 +95,9 @@ class RuleReader:
     def _one(self, info: RuleInfo) -> _Read:
         parts = self._sources.of(info.rule_id) or self._sources.below(info.file, info.line)
         reach = self._sources.with_helpers(parts)
-        look = look_of(reach, info.attributes, self._attributes, self._constants.get(info.package, {}))
+        known = _attributes(self._offered.get(info.package, ()))
+        named = [known.get(name, name) for name in info.attributes]
+        look = look_of(reach, named, set(known.values()), self._constants.get(info.package, {}))
         settings = used_settings(look.settings, self._bundle.settings)
         # What the METADATA names and the text does not show is there for a reason that nobody can read off.
         for name in info.settings:
@@ -122,7 +125,7 @@ class RuleReader:
             attributes=info.attributes,
             scope=info.scope,
             effect=_effect(read.parts),
-            reasons=tuple(dict.fromkeys(reason for block in read.parts for reason in block.reasons)),
+            reasons=tuple(dict.fromkeys(reason for block in read.parts for reason in block.answers)),
             settings=read.settings,
             setting_rows=setting_rows(read.settings, self._bundle.settings),
             package=info.package,
@@ -136,11 +139,20 @@ class RuleReader:
         )
 
     def _examples(self, read: _Read) -> Found:
-        gate = GATES.get(read.info.package)
-        if gate is None:
-            return Found((), ())
-        offered = list(situations(gate, self._seeds, self._bundle.settings))
+        offered = self._offered.get(read.info.package, ())
         return self._search.examples(read.info.rule_id, read.look, read.settings, offered)
+
+
+def _attributes(offered: Sequence[Situation]) -> dict[str, str]:
+    """Return the attributes that candidates have, by the name that METADATA may give them."""
+    names: dict[str, str] = {}
+    for situation in offered:
+        for name, value in situation.candidate.items():
+            if name == "queue":
+                names |= {inner: f"{name}.{inner}" for inner in value if inner not in names}
+            else:
+                names[name] = name
+    return names
 
 
 def rule_findings(rules: Sequence[RuleView]) -> Iterator[Finding]:

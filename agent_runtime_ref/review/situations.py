@@ -21,12 +21,25 @@ from agent_runtime_ref.resources import configs_path
 from agent_runtime_ref.review.evaluation import Evaluation, Outcome
 from agent_runtime_ref.telemetry.words import Words
 
-__all__ = ["ME", "NOW_NS", "OTHER", "TENANT_OTHER", "Seed", "Situation", "Writer", "seeds_of", "situations"]
+__all__ = [
+    "DAY_NS",
+    "ME",
+    "NOW_NS",
+    "OTHER",
+    "SECOND_NS",
+    "TENANT_OTHER",
+    "WRITER",
+    "Seed",
+    "Situation",
+    "Writer",
+    "seeds_of",
+    "situations",
+]
 
 NOW_NS = 1_790_000_000_000_000_000  # the instant that every example is decided at; it stands in no answer
 SECOND_NS = 1_000_000_000
 DAY_NS = 86_400 * SECOND_NS
-ME, OTHER, TENANT_OTHER = "user-42", "user-7", "tenant-other"
+ME, OTHER, WRITER, TENANT_OTHER = "user-42", "user-7", "writer-1", "tenant-other"
 # Digests of contents stand in write documents; a fixed key makes the same report of the same bundle.
 _KEY = b"examples of a review, no secret!"
 _TRUST = {"low": 1, "medium": 2, "high": 3}
@@ -48,7 +61,7 @@ class Situation:
     """A document with one candidate, before anything is changed."""
 
     gate: str  # read or write
-    name: str  # search, inspection, write or removal
+    name: str  # search, inspection, write, removal, release or rejection
     base: str  # id of the seed, or the subject of a removal
     question: Mapping[str, Any]  # the document without its candidates
     candidate: Mapping[str, Any]
@@ -105,15 +118,25 @@ def seeds_of(writer: Writer, evaluation: Evaluation) -> tuple[Seed, ...]:
     return tuple(found)
 
 
-def situations(gate: str, seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Situation]:
-    """Yield the situations of a gate, the most ordinary first."""
-    if gate == "read":
-        for inspects in (False, True):
-            for seed in seeds:
-                question = _read_question(seed.record.tenant_id, settings, inspects=inspects)
-                name = "inspection" if inspects else "search"
-                yield Situation("read", name, seed.record.memory_id, question, seed.read, seed)
-        return
+def situations(package: str, seeds: Sequence[Seed], settings: Mapping[str, Any]) -> tuple[Situation, ...]:
+    """Return what a rule of a package may be asked about, the most ordinary first.
+
+    A rule of a package that is not ours is tried in all of them.
+    """
+    kinds = {"memory.read": _reads, "memory.write": _writes, "memory.review": _reviews}
+    chosen = [kinds[package]] if package in kinds else list(kinds.values())
+    return tuple(one for kind in chosen for one in kind(seeds, settings))
+
+
+def _reads(seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Situation]:
+    for inspects in (False, True):
+        for seed in seeds:
+            question = _read_question(seed.record.tenant_id, settings, inspects=inspects)
+            name = "inspection" if inspects else "search"
+            yield Situation("read", name, seed.record.memory_id, question, seed.read, seed)
+
+
+def _writes(seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Situation]:
     for seed in seeds:
         question = _write_question(seed.record.tenant_id)
         yield Situation("write", "write", seed.record.memory_id, question, seed.write, seed)
@@ -121,6 +144,34 @@ def situations(gate: str, seeds: Sequence[Seed], settings: Mapping[str, Any]) ->
         question = _write_question(seed.record.tenant_id) | {"operation": "delete"}
         candidate = {"tenant_id": seed.record.tenant_id, "subject": ME}
         yield Situation("write", "removal", ME, question, candidate, seed)
+
+
+def _reviews(seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Situation]:
+    """Yield each seed as it would wait in the review queue, released and rejected by one who may."""
+    roles = settings.get("review", {}).get("roles", {})
+    for operation, name in (("release", "release"), ("reject", "rejection")):
+        for seed in seeds:
+            tenant_id = seed.record.tenant_id
+            question = _write_question(tenant_id) | {
+                "operation": operation,
+                "caller": _caller(tenant_id) | {"roles": sorted(roles)[-1:]},
+                "review": {"reason": "CASE-1", "reason_chars": 6, "reason_findings": []},
+            }
+            candidate = {**seed.write, "queue": _waiting(seed)}
+            yield Situation("write", name, seed.record.memory_id, question, candidate, seed)
+
+
+def _waiting(seed: Seed) -> dict[str, Any]:
+    return {
+        "record_id": seed.record.memory_id,
+        "status": "quarantined",
+        "trust_rank": seed.read["trust_rank"],
+        "created_ns": NOW_NS - DAY_NS,
+        "expires_ns": None,
+        "duplicate": False,
+        "written_by": {"principal": WRITER, "agent": None},
+        "reviewer": {"principal": ME, "agent": None},
+    }
 
 
 def _caller(tenant_id: str) -> dict[str, Any]:

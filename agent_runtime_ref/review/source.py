@@ -20,6 +20,7 @@ _NO_RULE = frozenset({"package", "import", "else"})
 _IMPORT = re.compile(r"^import[ \t]+data\.(?P<path>[\w.]+)(?:[ \t]+as[ \t]+(?P<alias>\w+))?", re.MULTILINE)
 _RULE_ID = re.compile(r'"rule_id"\s*:\s*"(?P<value>[^"\n]*)"')
 _REASON = re.compile(r'"reason"\s*:\s*"(?P<value>[^"\n]*)"')
+_TYPE = re.compile(r'"type"\s*:\s*"(?P<value>\w+)"')
 _ROLE = re.compile(r'"role"\s*:\s*"(?P<value>\w+)"')
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*")
 _BLOCKS_MAX = 200  # of one rule with its helpers
@@ -43,6 +44,11 @@ class Block:
     def reasons(self) -> tuple[str, ...]:
         """The reasons that it may give."""
         return tuple(dict.fromkeys(_found(_REASON, self.text, self.code)))
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The reasons that it may give, or the obligations that it lays on the gate."""
+        return self.reasons or tuple(dict.fromkeys(_found(_TYPE, self.text, self.code)))
 
     @property
     def role(self) -> str:

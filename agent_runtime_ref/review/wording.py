@@ -27,11 +27,12 @@ PACKAGES = {
         "What may be asked, and which records an answer may hold.",
     ),
     "memory.write": ("writing", "Rules for writing", "What may be kept, removed, held back or taken out."),
+    "memory.review": ("reviewing", "Rules for reviewing", "What is let out of quarantine, and by whom."),
 }
 # What the two columns of examples are called, by effect.
 SIDES = {
     "quarantine": ("Lets in", "Holds back"),
-    "obligation": ("Lets in as it is", "Takes parts out of"),
+    "obligation": ("Leaves as it is", "Acts on"),
     "wall": ("Lets in", "Hides"),
     "selector": ("Lets in", "Leaves out"),
 }
@@ -41,7 +42,7 @@ _WORDS = {
     "selector": "selection",
     "filter": "filter",
     "quarantine": "quarantine",
-    "obligation": "redaction",
+    "obligation": "obligation",
 }
 _SCOPES = {"query": "the request as a whole", "record": "each record", "candidate": "each record to be kept"}
 EXAMPLES_NOTE = (
@@ -69,7 +70,7 @@ def groups(review: Review) -> Iterator[tuple[str, str, str, list[RuleView]]]:
         yield (
             "others",
             "Other rules",
-            "They lie in packages that neither gate asks, so they decide nothing.",
+            "They lie in packages of their own; the examples show where they take part in a decision.",
             others,
         )
 
@@ -122,7 +123,7 @@ def looks_at(rule: RuleView) -> str:
 
 def setting_rows(used: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return what is used of `settings` as pairs of a name, its steps joined, and a value in words."""
-    return tuple((" › ".join(path), text) for path, text in _leaves(used, settings, ()))
+    return tuple((" › ".join(path), text) for path, text in _leaves(used, settings, ()) if path)
 
 
 def _leaves(value: Any, whole: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
