@@ -12,7 +12,6 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
@@ -25,8 +24,6 @@ from agent_runtime_ref.policy.opa_server.settings import OpaBundle
 
 __all__ = ["Proof", "expected_revision"]
 
-# For so long a server that was found to run something else is not asked again.
-MISMATCH_SECONDS = 0.25
 _SHOWN_MAX = 100
 
 
@@ -41,7 +38,8 @@ class Proof:
         self._lock = threading.Lock()
         # INVARIANT: connections up to this number lead to a server whose content has been compared.
         self._proven = -1
-        self._mismatch: tuple[int, float, EngineFailureError] | None = None  # connections, until, what
+        self._comparisons = 0  # that have ended
+        self._failure: EngineFailureError | None = None  # of the last of them
 
     def require(self, call: Call) -> None:
         """Return if the server behind every connection so far runs the local bundle.
@@ -51,11 +49,16 @@ class Proof:
         """
         if self._wanted.check != "content" or self._proven == self._asking.connections.made:
             return
+        comparisons = self._comparisons
         if not self._lock.acquire(timeout=max(call.left, 0)):
             raise call.passed()
         try:
-            if self._proven != self._asking.connections.made:
-                self._prove(call)
+            if self._proven == self._asking.connections.made:
+                return
+            if self._failure is not None and self._comparisons != comparisons:
+                # Who waited for a comparison that failed shares its end, or each would wait for all others.
+                raise EngineFailureError(self._failure.reason, self._failure.detail)
+            self._prove(call)
         finally:
             self._lock.release()
 
@@ -85,22 +88,18 @@ class Proof:
 
     def _prove(self, call: Call) -> None:
         connections, made = self._asking.connections.made, call.made
-        if self._mismatch is not None:
-            seen, until, failure = self._mismatch
-            if seen == connections and monotonic() < until:
-                raise EngineFailureError(failure.reason, failure.detail)
+        self._failure = None
         try:
             self._compare_modules(call)
             self._compare_data(call)
         except EngineFailureError as failure:
             self._proven = -1
-            if failure.reason == "bundle_mismatch":
-                count = self._asking.connections.made
-                self._mismatch = (count, monotonic() + MISMATCH_SECONDS, failure)
+            self._failure = failure
             raise
+        finally:
+            self._comparisons += 1
         # What this call connected to is what it compared; what others connected meanwhile is not.
         self._proven = connections + call.made - made
-        self._mismatch = None
 
     def _compare_modules(self, call: Call) -> None:
         """Return if the server has our modules, and nothing else in the packages that they belong to."""

@@ -117,7 +117,11 @@ class _Session(requests.Session):
         whole = False
         try:
             require_length(response.headers, bytes_max)
-            answer = response.read(bytes_max + 1, decode_content=False)
+            answer = part = response.read(bytes_max + 1, decode_content=False)
+            # Only an empty read tells the end from a body cut short, unless its length was announced and met.
+            while part and response.length_remaining != 0 and len(answer) <= bytes_max:
+                part = response.read(bytes_max + 1 - len(answer), decode_content=False)
+                answer += part
             if len(answer) > bytes_max:
                 raise too_large(bytes_max)
             whole = True

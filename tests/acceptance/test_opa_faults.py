@@ -1,0 +1,355 @@
+"""A policy server that does what it must not: each time a refusal with its own reason, in time."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref import AsyncGovernedMemory, EngineFailureError, GovernedMemory
+from agent_runtime_ref.policy.bundle import Bundle, load_bundle
+from agent_runtime_ref.policy.engines import open_engine
+from agent_runtime_ref.policy.opa_server import OpaSettings
+from agent_runtime_ref.policy.opa_server.replies import ANSWER_BYTES_MAX
+from tests.fault_server import (
+    FaultServer,
+    answer,
+    dripping,
+    ending,
+    endless,
+    late,
+    provenance,
+    saying,
+)
+from tests.opa import free_port
+from tests.support import caller, candidate, events, note, query
+
+DEADLINE_MS = 400
+# What a busy machine may add; every server below takes much longer when it is waited for.
+SLACK_SECONDS = 1.5
+BUNDLE = load_bundle()
+Ask = Callable[[], object]
+
+
+PERMITTED: dict[str, Any] = {
+    "allow": True, "deny": [], "excluded": [], "admitted": [], "allowed": [0], "quarantine": [],
+    "obligations": [], "plan": {"complete": True, "limit": 5, "clauses": []},
+    "assign": [{"trust_level": "high", "retention": "long_term", "ttl_days": None}],
+}  # fmt: skip
+
+
+def good(result: Any = PERMITTED, **changes: Any) -> bytes:
+    """Return what an OPA would say that permits everything: the answer that must not be believed."""
+    return answer({"provenance": provenance(BUNDLE), "result": result} | changes)
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+PACKED = gzip.compress(good().partition(b"\r\n\r\n")[2])
+FAULTS: dict[str, tuple[str, Any]] = {
+    "HTTP 500": ("engine_http_error", saying(answer(good(), status="500 Internal Server Error"))),
+    "HTTP 503": ("engine_http_error", saying(answer(good(), status="503 Service Unavailable"))),
+    "HTTP 401": ("engine_http_error", saying(answer({}, status="401 Unauthorized"))),
+    "HTTP 204": ("engine_http_error", saying(b"HTTP/1.1 204 No Content\r\n\r\n")),
+    "no HTTP": ("engine_malformed", ending(b"\x00\x01 ready\r\n\r\n")),
+    "no JSON": ("engine_malformed", saying(answer(b'{"result": '))),
+    "HTML": ("engine_malformed", saying(answer(b"<html></html>", headers="Content-Type: text/html\r\n"))),
+    "NaN": ("engine_malformed", saying(answer(b'{"result": {"allow": true, "plan": NaN}}'))),
+    "not UTF-8": ("engine_malformed", saying(answer(b'{"result": "\xff"}'))),
+    "deeply nested": ("engine_malformed", saying(answer(b"[" * 200_000))),
+    "packed": ("engine_malformed", saying(answer(PACKED, headers="Content-Encoding: gzip\r\n"))),
+    "undefined": ("engine_undefined", saying(answer({"provenance": provenance(BUNDLE)}))),
+    "a list": ("engine_wrong_type", saying(answer([True]))),
+    "a list as result": ("engine_wrong_type", saying(good([True]))),
+    "a text as result": ("engine_wrong_type", saying(good("<undefined>"))),
+    "another shape": ("engine_wrong_type", saying(good({"allow": True}))),
+    "null as result": ("engine_wrong_type", saying(good(result=None))),
+    "no provenance": ("bundle_mismatch", saying(good(provenance=None))),
+    "other revision": (
+        "bundle_mismatch",
+        saying(good(provenance={"bundles": {"memory": {"revision": "0.0.1"}}})),
+    ),
+    "huge, announced": (
+        "engine_answer_too_large",
+        endless(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (ANSWER_BYTES_MAX + 1), b" " * 65536),
+    ),
+    "huge, in chunks": ("engine_answer_too_large", endless(CHUNKED, b"10000\r\n" + b" " * 65536 + b"\r\n")),
+    "slow": ("engine_timeout", late(good(), 3)),
+    "dripping head": ("engine_timeout", dripping(good())),
+    "dripping body": ("engine_timeout", dripping(good(), start=len(good()) - 60)),
+    "hanging": ("engine_timeout", saying(b"")),
+    "hanging after the head": ("engine_timeout", saying(good()[:60])),
+    "ended without an answer": ("engine_unreachable", ending(b"")),
+    "ended in the middle": ("engine_unreachable", ending(good()[:-20])),
+}  # fmt: skip
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def asking(request: pytest.FixtureRequest) -> str:
+    """Through which client the memory is used."""
+    return str(request.param)
+
+
+@pytest.fixture
+def bundle() -> Bundle:
+    """The bundled policies."""
+    return BUNDLE
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> str:
+    """The address of a store with one record, which the embedded engine let in."""
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    with GovernedMemory.open(url) as memory:
+        memory.write(candidate(), caller=caller())
+    return url
+
+
+def refusals(url: str, engine: str, asking: str, trace: Path, **settings: Any) -> list[EngineFailureError]:
+    """Return how a read and a write are refused, after checking what every refusal must be like."""
+    opa = OpaSettings(**({"deadline_ms": DEADLINE_MS} | settings))
+    memory = GovernedMemory.open(url, engine=engine, opa=opa, trace=trace)
+    found = [refusal(call) for call in asks(memory, asking)]
+    memory.close()
+    told = [event["payload"] for event in events(trace) if event["event_type"] == "policy_engine_failure"]
+    assert [payload["reason"] for payload in told] == [one.reason for one in found]
+    assert {one.decision.effect for one in found} == {"deny"}
+    with GovernedMemory.open(url) as after:
+        assert len(after.read(query(limit=100), caller=caller()).hits) == 1
+    return found
+
+
+def asks(memory: GovernedMemory, asking: str) -> list[Ask]:
+    """Return a read and a write, through one of the two clients."""
+    if asking == "threads":
+        return [
+            lambda: memory.read(query(), caller=caller()),
+            lambda: memory.write(note("another"), caller=caller()),
+        ]
+    both = AsyncGovernedMemory(memory)
+    return [
+        lambda: asyncio.run(both.read(query(), caller=caller())),
+        lambda: asyncio.run(both.write(note("another"), caller=caller())),
+    ]
+
+
+def refusal(call: Ask) -> EngineFailureError:
+    """Return how a call was refused, which it must be within the deadline."""
+    begun = time.monotonic()
+    with pytest.raises(EngineFailureError) as caught:
+        call()
+    assert time.monotonic() - begun < DEADLINE_MS / 1000 + SLACK_SECONDS
+    return caught.value
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_answer_is_a_refusal(
+    fault: str, asking: str, kept: str, bundle: Bundle, tmp_path: Path
+) -> None:
+    """Whatever the server does, nothing is read or written, and the event says what it did."""
+    reason, behaviour = FAULTS[fault]
+
+    with FaultServer(behaviour, bundle) as server:
+        found = refusals(kept, server.engine, asking, tmp_path / "trace.jsonl")
+        posts = server.posts()
+
+    assert [one.reason for one in found] == [reason, reason]
+    assert posts == 2  # nothing is tried twice
+
+
+@pytest.mark.parametrize("fault", ["HTTP 500", "no HTTP", "HTML", "dripping head", "hanging"])
+def test_a_server_that_cannot_prove_its_policies_is_not_asked(
+    fault: str, asking: str, kept: str, tmp_path: Path
+) -> None:
+    """A fault while the policies are compared is the same refusal, and no question is sent."""
+    reason, behaviour = FAULTS[fault]
+
+    with FaultServer(behaviour) as server:
+        found = refusals(kept, server.engine, asking, tmp_path / "trace.jsonl")
+        posts = server.posts()
+
+    assert [one.reason for one in found] == [reason, reason]
+    assert posts == 0
+
+
+def test_a_closed_port_is_a_refusal(asking: str, kept: str, tmp_path: Path) -> None:
+    """Nobody listens: the memory opens, and refuses."""
+    found = refusals(kept, f"opa:http://127.0.0.1:{free_port()}", asking, tmp_path / "trace.jsonl")
+
+    assert [one.reason for one in found] == ["engine_unreachable"] * 2
+
+
+def test_a_listener_that_never_accepts_is_a_refusal(asking: str, kept: str, tmp_path: Path) -> None:
+    """A full backlog leaves connecting itself without an answer."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+        found = refusals(kept, f"opa:http://127.0.0.1:{port}", asking, tmp_path / "trace.jsonl")
+        for one in waiting:
+            one.close()
+
+    assert [one.reason for one in found] == ["engine_timeout"] * 2
+
+
+@pytest.mark.parametrize(
+    "status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent"]
+)
+def test_a_redirect_is_not_followed(
+    status: str, asking: str, kept: str, bundle: Bundle, tmp_path: Path
+) -> None:
+    """No other server is asked, however much it would permit."""
+    with FaultServer(saying(good()), bundle) as other:
+        moved = f"Location: http://127.0.0.1:{other.port}/v1/data/memory/read/decision\r\n"
+        with FaultServer(saying(answer({}, status=status, headers=moved)), bundle) as server:
+            found = refusals(kept, server.engine, asking, tmp_path / "trace.jsonl")
+
+    assert [one.reason for one in found] == ["engine_http_error"] * 2
+    assert other.heads == []
+
+
+def permitting(bundle: Bundle) -> Iterator[FaultServer]:
+    """A server that permits every read and finds nothing wrong."""
+    with FaultServer(saying(good()), bundle) as server:
+        yield server
+
+
+permitted = pytest.fixture(permitting)
+
+
+def read_once(engine: str, asking: str, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    """Read from an empty store through `engine`, with a token."""
+    monkeypatch.setenv("AGENT_RUNTIME_OPA_TOKEN", token)
+    memory = GovernedMemory.open("memory:", engine=engine)
+    asks(memory, asking)[0]()
+    memory.close()
+
+
+def test_the_environment_sends_nobody_elsewhere(
+    permitted: FaultServer, asking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither proxy variables nor ~/.netrc change who is asked or what is sent."""
+    with FaultServer(saying(good())) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        (tmp_path / ".netrc").write_text("machine 127.0.0.1 login mallory password wrong\n")
+        (tmp_path / ".netrc").chmod(0o600)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+
+        read_once(permitted.engine, asking, monkeypatch, "s3cret")
+
+    assert proxy.heads == []
+    assert all(b"\r\nAuthorization: Bearer s3cret" in head for head in permitted.heads)
+
+
+def test_each_caller_has_the_client_of_its_kind(
+    permitted: FaultServer, asking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads ask through the client over requests, tasks through the one over aiohttp."""
+    read_once(permitted.engine, asking, monkeypatch, "s3cret")
+
+    library = {"threads": b" python-requests/", "asyncio": b" aiohttp/"}[asking]
+    asked = [head for head in permitted.heads if head.startswith(b"POST ")]
+    assert asked
+    assert all(library in head for head in asked)
+
+
+def test_what_is_sent_is_the_document_as_the_gate_made_it(
+    asking: str, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input goes out once, as JSON, with nothing beside it."""
+    bodies: list[Any] = []
+
+    def behave(visitor: socket.socket, body: bytes) -> None:
+        bodies.append(json.loads(body))
+        visitor.sendall(good())
+
+    with FaultServer(behave, bundle) as server:
+        read_once(server.engine, asking, monkeypatch, "s3cret")
+
+    assert [set(body) for body in bodies] == [{"input"}]
+    assert bodies[0]["input"]["query"]["purpose"] == "answer_generation"
+
+
+def test_cookies_are_not_kept(asking: str, bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server cannot mark who asks it."""
+    head, _, body = good().partition(b"\r\n\r\n")
+    with FaultServer(saying(head + b"\r\nSet-Cookie: who=you\r\n\r\n" + body), bundle) as server:
+        memory = GovernedMemory.open("memory:", engine=server.engine)
+        ask = asks(memory, asking)[0]
+        ask()
+        ask()
+        memory.close()
+
+    assert server.posts() == 2
+    assert not any(b"cookie" in sent.lower() for sent in server.heads)
+
+
+def test_more_callers_than_connections_wait_within_their_deadline(bundle: Bundle) -> None:
+    """One connection, held by a slow answer: the others wait for it, but no longer than they may."""
+    with FaultServer(late(good(), 1.5), bundle) as server:
+        engine = open_engine(server.engine, bundle, opa=OpaSettings(deadline_ms=DEADLINE_MS, connections=1))
+        found: list[EngineFailureError] = []
+        threads = [
+            threading.Thread(
+                target=lambda: found.append(
+                    refusal(lambda: engine.evaluate("memory.read", '{"candidates":[]}'))
+                )
+            )
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        engine.close()
+
+    assert [one.reason for one in found] == ["engine_timeout"] * 4
+
+
+def test_a_breaker_spares_a_server_that_fails(asking: str, kept: str, bundle: Bundle) -> None:
+    """After five failures running nobody is kept waiting; after a pause one question finds it well again."""
+    with FaultServer(saying(answer({}, status="503 Service Unavailable")), bundle) as server:
+        memory = GovernedMemory.open(kept, engine=server.engine)
+        ask = asks(memory, asking)[0]
+        reasons = []
+        for _ in range(8):
+            with pytest.raises(EngineFailureError) as caught:
+                ask()
+            reasons.append(caught.value.reason)
+        posts = server.posts()
+        server.behaviour = saying(good())
+        time.sleep(1.1)
+        ask()
+        memory.close()
+
+    assert reasons == ["engine_http_error"] * 5 + ["engine_breaker_open"] * 3
+    assert posts == 5
+
+
+def test_a_closed_engine_refuses(asking: str, permitted: FaultServer, kept: str) -> None:
+    """What was opened and closed neither asks nor allows."""
+    memory = GovernedMemory.open(kept, engine=permitted.engine)
+    ask = asks(memory, asking)[0]
+    ask()
+    posts = permitted.posts()
+    memory._gates.recorder._engine.close()
+
+    found = refusal(ask)
+    memory.close()
+
+    assert (found.reason, permitted.posts()) == ("engine_exception", posts)
