@@ -21,6 +21,7 @@ from agent_runtime_ref.policy.signing_keys import Key, jws_of, verifying_key
 __all__ = ["KEY_ID", "Signer", "Verification", "signatures_file", "verify"]
 
 KEY_ID = "default"  # the id that OPA gives a key that nobody named
+_OWN_PLUGINS = (None, "", "_default")  # as OPA names its own way to sign
 _HASHES = {"SHA-256": hashlib.sha256, "SHA-384": hashlib.sha384, "SHA-512": hashlib.sha512}
 
 
@@ -102,7 +103,7 @@ def _opened(raw: bytes, key: Key, source: str) -> tuple[Mapping[str, Any], Mappi
     tokens = document.get("signatures") if isinstance(document, dict) else None
     if not isinstance(tokens, list) or len(tokens) != 1 or not isinstance(tokens[0], str):
         raise _refused(source, f"{SIGNATURES} must hold one signature")
-    if document.get("plugin"):
+    if document.get("plugin") not in _OWN_PLUGINS:
         raise _refused(source, f"{SIGNATURES} asks for a plugin of OPA")
     from jwt import PyJWTError
 
