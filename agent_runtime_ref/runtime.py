@@ -16,6 +16,7 @@ from agent_runtime_ref.contracts import (
     MemoryCandidate,
     RetrievalQuery,
     RetrievalResult,
+    ReviewReceipt,
     WriteReceipt,
 )
 from agent_runtime_ref.contracts.caller import require_text
@@ -39,6 +40,7 @@ from agent_runtime_ref.telemetry.words import Pseudonyms
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.explain import Explanation
+    from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
 
 __all__ = ["GovernedMemory", "Inspection"]
@@ -194,6 +196,27 @@ class GovernedMemory:
         verdicts = explained(shown, question, point=gates.point, bundle=gates.bundle)
         return [Explanation(hit.record, *verdict) for hit, verdict in zip(result.hits, verdicts, strict=True)]
 
+    def survey(self, *, caller: Caller) -> Survey:
+        """Return the metadata of every record, for a replay; an inspection by an operator, logged as one."""
+        from agent_runtime_ref.enforcement.survey import surveyed
+
+        self._check(caller)
+        return surveyed(self._gates, caller)
+
+    def release(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
+        """Let a record out of quarantine; see `ReviewGate.review` for what it raises."""
+        return self._reviewed("release", record_id, caller, reason)
+
+    def reject(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
+        """Remove a record from quarantine for good; see `ReviewGate.review` for what it raises."""
+        return self._reviewed("reject", record_id, caller, reason)
+
+    def _reviewed(self, operation: str, record_id: str, caller: Caller, reason: str) -> ReviewReceipt:
+        from agent_runtime_ref.enforcement.review_document import Request
+
+        self._check(caller, record_id, str, "record_id")
+        return self._gates.reviews.review(Request(operation, record_id, caller, reason))
+
     def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
         """Remove everything about `subject` in the caller's tenant, and return the receipt."""
         self._check(caller, subject, str, "subject")
@@ -232,6 +255,10 @@ class GovernedMemory:
     def log_lines(self, *, read: bool = False) -> Iterable[str]:
         """Return the sealed lines of the decision log, oldest first: of writes, or of reads."""
         return self._store.log(read)
+
+    def raw_log(self, *, read: bool = False) -> Iterable[bytes]:
+        """Return the lines of the log as they are kept, damaged ones too: to be verified."""
+        return self._store.raw_log(read)
 
     def close(self) -> None:
         """Close the store and the engine."""

@@ -37,6 +37,8 @@ class ReadQuestion:
     ranked: bool = True  # False: the order between returned and kept out is not in the log
     considered: int = 0
     revision: int | None = None  # of the store, at the snapshot
+    whole: bool = True  # every record that was returned is among them
+    rebuilt: bool = False  # a store gave the records, and the log only says of some why they were kept out
     of_gate: bool = False  # the policies were not asked
 
 
@@ -113,7 +115,14 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
         ranked=ranked,
         considered=considered["considered"],
         revision=considered["store_revision"],
+        whole=_is_whole(considered, document["query"]["limit"]),
     )
+
+
+def _is_whole(considered: Mapping[str, Any], limit: int) -> bool:
+    """Tell whether a line names all that was returned: a long one is cut, and a survey names nothing."""
+    admitted = considered["considered"] - sum(considered["exclusions"].values())
+    return bool(len(considered["returned"]) >= min(limit, admitted))
 
 
 def _order(columns: Sequence[str], score: int | None) -> Callable[[Any], Any]:

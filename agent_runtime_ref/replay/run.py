@@ -124,10 +124,9 @@ class Replay:
         rebuilt = None if self._past is None else self._past.at(question)
         considered, logged = question.considered, len(question.records)
         if rebuilt is not None:
-            question = rebuilt.question
+            question, logged = rebuilt.question, considered
             coverage.reads_rebuilt += 1
             coverage.reads_with_erased += rebuilt.has_erased
-            considered = logged = len(question.records)
         outcome = self._hindsight.read(question.document, question.records, ranked=question.ranked)
         coverage.considered += considered
         coverage.considered_logged += logged
@@ -145,7 +144,7 @@ class Replay:
             return
         for index in sorted(outcome.returned - question.returned):
             why = question.denied or question.kept_out.get(index, ())
-            was = "denied" if question.denied else "kept_out" if why else "outranked"
+            was = "denied" if question.denied else "kept_out" if why else _unknown(question)
             self._record(decision, question, index, "newly_exposed", was, "returned", why)
         for index in sorted(question.returned - outcome.returned):
             why = outcome.why_not(index, question.records[index])
@@ -204,3 +203,8 @@ class Replay:
         self.changes.add(
             Change(kind, decision.decision_id, record_id, tenant_id, principal, was, now, rule_ids, reasons)
         )
+
+
+def _unknown(question: ReadQuestion) -> str:
+    """Return what a record was that the log does not say was kept out: of a rebuilt read, nobody knows."""
+    return "not_returned" if question.rebuilt else "outranked"

@@ -7,17 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_runtime_ref.clock import Clock
+from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.enforcement.hindsight import Hindsight
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.policy.shift import only_shifts
 from agent_runtime_ref.replay.changes import Changes
 from agent_runtime_ref.replay.log import Span, decisions_in, decisions_in_file
+from agent_runtime_ref.replay.past import History, StorePast
 from agent_runtime_ref.replay.report import Report
 from agent_runtime_ref.replay.rule_names import RuleNames
 from agent_runtime_ref.replay.run import Past, Replay
+from agent_runtime_ref.runtime import GovernedMemory
 
-__all__ = ["Log", "replay_of_file", "replay_of_lines"]
+__all__ = ["Log", "replay_of_file", "replay_of_lines", "replay_of_store"]
 
 Progress = Callable[[int], None]
 Log = tuple[str, Iterable[str]]  # its name, and its lines
@@ -47,18 +50,43 @@ def replay_of_lines(
     clock: Clock,
     progress: Progress,
     past: Past | None = None,
+    without: str | None = None,
 ) -> Iterator[Report]:
     """Give the report of replaying logs whose lines are at hand; `past` knows more records than they name.
+
+    The decision called `without` is left out: it is the look at the store that the replay itself took.
 
     Raises:
         DocumentUnreadableError, BundleError: as `replay_of_file`.
     """
     with _replay(bundle, clock, past) as replay:
         decisions = (
-            one for source, lines in logs for one in decisions_in(lines, source, span, replay.changes.name)
+            one
+            for source, lines in logs
+            for one in decisions_in(lines, source, span, replay.changes.name)
+            if one.decision_id != without
         )
         replay.run(decisions, progress=progress)
         yield _report(bundle, replay)
+
+
+@contextmanager
+def replay_of_store(
+    bundle: Bundle, memory: GovernedMemory, *, operator: Caller, span: Span, clock: Clock, progress: Progress
+) -> Iterator[Report]:
+    """Give the report of replaying both logs of a store, with every record that a read could have shown.
+
+    Raises:
+        PolicyDeniedError: the policies in force do not let `operator` inspect.
+        DocumentUnreadableError, BundleError: as `replay_of_file`.
+    """
+    survey = memory.survey(caller=operator)
+    past = StorePast(survey.records, History(memory.log_lines()))
+    logs = (("write log", memory.log_lines()), ("read log", memory.log_lines(read=True)))
+    with replay_of_lines(
+        bundle, logs, span=span, clock=clock, progress=progress, past=past, without=survey.decision_id
+    ) as report:
+        yield report
 
 
 @contextmanager

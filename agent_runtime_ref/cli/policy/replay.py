@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.output import add_format, format_of, write
 from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.terminal import warn
-from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.replay.log import Span
@@ -97,8 +96,28 @@ def _of_file(args: argparse.Namespace, span: Span) -> AbstractContextManager[Rep
     return replay_of_file(bundle, path, span=span, clock=SystemClock(), progress=_progress())
 
 
-def _of_store(args: argparse.Namespace, span: Span) -> AbstractContextManager[Report]:
-    raise UsageError("not yet")
+@contextmanager
+def _of_store(args: argparse.Namespace, span: Span) -> Iterator[Report]:
+    from agent_runtime_ref.cli.options import opened, operator_of
+    from agent_runtime_ref.clock import SystemClock
+    from agent_runtime_ref.replay.log import chain_problem
+    from agent_runtime_ref.replay.session import replay_of_store
+    from agent_runtime_ref.replay.sources import policies_at
+
+    bundle = policies_at(args.policies).bundle()
+    # The policies in force decide who may look; those that are being tried decide nothing yet.
+    with opened(argparse.Namespace(**{**vars(args), "policies": None})) as memory:
+        _warn(chain_problem(memory.log_lines(), "write log"))
+        _warn(chain_problem(memory.log_lines(read=True), "read log"))
+        with replay_of_store(
+            bundle,
+            memory,
+            operator=operator_of(None),
+            span=span,
+            clock=SystemClock(),
+            progress=_progress(),
+        ) as report:
+            yield report
 
 
 def _lines(report: Report, style: str) -> Iterator[str]:

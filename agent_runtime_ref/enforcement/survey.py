@@ -1,0 +1,111 @@
+"""A look at the metadata of every record, for a replay: decided and logged as an operator's inspection.
+
+No content is handed out, and whoever a record is about stands as the log shows them. The limit of an
+inspection does not bound a survey: its rows are counted against, not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime_ref.contracts import Caller, Plan
+from agent_runtime_ref.enforcement.answer import SCAN_BATCH
+from agent_runtime_ref.enforcement.attributes import Inspection, subjects_named
+from agent_runtime_ref.enforcement.hindsight import refusals_of
+from agent_runtime_ref.enforcement.read import PATH
+from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError
+from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest
+from agent_runtime_ref.telemetry.lines import CONSIDERED_COLUMNS, Considered
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.enforcement.gates import Gates
+    from agent_runtime_ref.enforcement.recorder import Call
+
+__all__ = ["Survey", "surveyed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The metadata of all records at one moment, and the decision by which they were looked at."""
+
+    decision_id: str
+    records: Sequence[Mapping[str, Any]]  # with the attributes and in the words of a log line
+
+
+def surveyed(gates: Gates, caller: Caller) -> Survey:
+    """Return the metadata of every record of every tenant, whatever its status.
+
+    Raises:
+        PolicyDeniedError: the policy does not let `caller` inspect.
+        EngineFailureError: the engine gave no clear answer.
+        DecisionLogError: the look could not be written down.
+    """
+    call = gates.recorder.call(
+        caller, "inspect", trace_id=None, session_id=None, subjects=subjects_named(caller)
+    )
+    limit = gates.bundle.settings["limits"]["inspection_max"]
+    inspection = Inspection(principal_id=caller.principal_id, limit=limit)
+    document = gates.attributes.inspect(inspection, caller, now_us=call.at_us)
+    try:
+        return _surveyed(gates, call, document)
+    except EngineFailureError as failure:
+        raise gates.recorder.engine_failure(call, failure, PATH, document, read=True) from failure
+
+
+def _surveyed(gates: Gates, call: Call, document: Mapping[str, Any]) -> Survey:
+    ruling = gates.point.read(document)
+    denied = refusals_of(ruling.document)
+    if denied:
+        decision = gates.recorder.decision(call, "deny", denied, duration_ns=ruling.duration_ns)
+        result = {"allow": False, "effect": "deny", "deny": list(denied)}
+        line = gates.recorder.line(call, decision, PATH, document, result)
+        gates.recorder.keep([line], [], read=True)
+        raise PolicyDeniedError(decision)
+    plan = Plan.from_decision(ruling.document)
+    request = SearchRequest(None, plan, None, call.at_us, take=0, excluded_take=0)
+    records: list[Mapping[str, Any]] = []
+    with gates.surroundings.store.examine(request, SCAN_BATCH) as (page, batches):
+        for batch in batches:
+            records += _rows(gates, document, plan, batch)
+    decision = gates.recorder.decision(call, "allow", (), duration_ns=ruling.duration_ns)
+    result = {"allow": True, "effect": "allow", "deny": [], "policy": ruling.document.get("policy")}
+    line = gates.recorder.line(call, decision, PATH, document, result, _considered(page))
+    payload = {
+        "operation": call.operation,
+        "purpose": document["query"]["purpose"],
+        "selected": [],
+        "selection_reason": [],
+        "excluded_records": sum(page.exclusions.values()),
+        "exclusions": dict(page.exclusions),
+        "considered": page.considered,
+        "limit": document["query"]["limit"],
+    }
+    event = gates.recorder.event(call, "retrieval", decision, payload, decides=True)
+    gates.recorder.keep([line], [event], read=True)
+    return Survey(decision.decision_id, records)
+
+
+def _rows(
+    gates: Gates, document: Mapping[str, Any], plan: Plan, batch: Sequence[Match]
+) -> list[dict[str, Any]]:
+    """Return the log's view of those records of a batch that the policy admits."""
+    admitted = range(len(batch))
+    if not plan.complete:
+        candidates = [gates.attributes.candidate(match.attributes) for match in batch]
+        answer = gates.point.read({**document, "candidates": candidates}).document
+        admitted = answer["admitted"] if answer["allow"] is True else []
+    row = gates.attributes.row
+    return [dict(zip(CONSIDERED_COLUMNS, row(batch[index].attributes), strict=True)) for index in admitted]
+
+
+def _considered(page: SearchPage) -> Considered:
+    """Return what the line says of a survey: how many records were looked at, and none by name."""
+    return Considered(
+        returned=[],
+        kept_out=[],
+        total=page.considered,
+        exclusions=page.exclusions,
+        store_revision=page.revision,
+    )

@@ -1,0 +1,217 @@
+"""Records as they were when a read was decided, rebuilt from those that are there now and the log of writes.
+
+A record that was superseded, released or rejected since stands in the store with its status of today. The log
+says at which line each of these happened, and a read's line names the last line that its snapshot held.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from agent_runtime_ref.replay.question import ReadQuestion
+from agent_runtime_ref.replay.run import Rebuilt
+
+__all__ = ["History", "StorePast"]
+
+Key = tuple[str, str]  # tenant and record
+Record = Mapping[str, Any]
+_PSEUDONYM = "subject:"
+_BORN = {"memory_persisted": "active", "memory_quarantined": "quarantined"}
+_ENDED = "memory_rejected"
+_RELEASED = "memory_released"
+_FORGOTTEN = "memory_forgotten"
+_SLOT = ("tenant_id", "subject", "memory_class", "kind", "key")
+
+
+@dataclass(slots=True)
+class _Life:
+    """When what happened to a record, in numbers of lines of the log of writes; 0 where it did not."""
+
+    born: int
+    status: str  # it began with
+    released: int = 0
+    rejected: int = 0
+    replaces: int = 0  # since when it has the place of another
+
+
+class History:
+    """What the log of writes says of each record; one small value a record is kept."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lives: dict[Key, _Life] = {}
+        self.forgotten: dict[str, int] = {}  # tenant -> the last line that says somebody was forgotten
+        self._at_us: list[int] = []
+        self._seqs: list[int] = []
+        for line in lines:
+            if '"event_type":"memory_' in line:
+                self._take(json.loads(line))
+
+    def revision_at(self, now_ns: int) -> int:
+        """Return the number of the last line that was written at an instant or before."""
+        place = bisect_right(self._at_us, now_ns // 1000)
+        return self._seqs[place - 1] if place else 0
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        event, payload, seq = line["event_type"], line["payload"], line["seq"]
+        at = datetime.fromisoformat(line["timestamp"])
+        self._at_us.append(max(round(at.timestamp() * 1_000_000), self._at_us[-1] if self._at_us else 0))
+        self._seqs.append(seq)
+        tenant_id, record_id = payload.get("tenant_id"), payload.get("record_id")
+        if event == _FORGOTTEN and payload.get("effect") == "allow" and not payload.get("dry_run"):
+            self.forgotten[tenant_id] = seq
+        if record_id is None:
+            return
+        key = (tenant_id, record_id)
+        if event in _BORN and "duplicate_of" not in payload:
+            life = self.lives.setdefault(key, _Life(seq, _BORN[event]))
+        else:
+            found = self.lives.get(key)
+            if found is None:
+                return
+            life = found
+            life.released = seq if event == _RELEASED else life.released
+            life.rejected = seq if event == _ENDED else life.rejected
+        if payload.get("supersedes") is not None:
+            life.replaces = seq
+
+
+class StorePast:
+    """Rebuilds reads without a text; what a text matched nobody can tell afterwards, for it is not kept."""
+
+    def __init__(self, records: Iterable[Record], history: History) -> None:
+        self._history = history
+        self._ordered = sorted(records, key=_order)
+        self._by_tenant: dict[str, list[Record]] = {}
+        self._replacers: dict[tuple[Any, ...], list[int]] = {}
+        present: set[Key] = set()
+        for record in self._ordered:
+            self._by_tenant.setdefault(record["tenant_id"], []).append(record)
+            key = _key(record)
+            present.add(key)
+            life = history.lives.get(key)
+            if life is not None and life.replaces:
+                self._replacers.setdefault(_slot(record), []).append(life.replaces)
+        for numbers in self._replacers.values():
+            numbers.sort()
+        self._gone: dict[str, list[int]] = {}  # tenant -> lines at which records came that are gone
+        for key, life in history.lives.items():
+            if key not in present:
+                self._gone.setdefault(key[0], []).append(life.born)
+        for numbers in self._gone.values():
+            numbers.sort()
+        self._told: dict[str, int] = {}
+
+    @property
+    def erased(self) -> int:
+        """How many records are gone that a rebuilt read could have been about."""
+        return sum(self._told.values())
+
+    def at(self, question: ReadQuestion) -> Rebuilt | None:
+        """Return a read with every record of its tenant as it was; None where that cannot be told."""
+        query = question.document["query"]
+        tenant_id, now_ns = query["tenant_id"], question.document["now_ns"]
+        if query["has_text"] or query["keys"] or (tenant_id or "").startswith(_PSEUDONYM):
+            return None
+        if not question.denied and not question.whole:
+            return None
+        revision = question.revision
+        if revision is None:
+            revision = self._history.revision_at(now_ns)
+        there = self._ordered if tenant_id is None else self._by_tenant.get(tenant_id, [])
+        records = _with_outranked(
+            [
+                {**record, "status": self._status(record, revision)}
+                for record in there
+                if self._existed(record, revision, now_ns)
+            ],
+            now_ns,
+        )
+        return Rebuilt(_merged(question, records), self._lacks(tenant_id, revision))
+
+    def _existed(self, record: Record, revision: int, now_ns: int) -> bool:
+        life = self._history.lives.get(_key(record))
+        if life is None:  # kept without a line, as a bulk load below the gates does
+            return bool(record["created_ns"] <= now_ns)
+        return life.born <= revision
+
+    def _status(self, record: Record, revision: int) -> str:
+        """Return the status that a record had when the log had `revision` lines."""
+        today: str = record["status"]
+        life = self._history.lives.get(_key(record))
+        if life is None or (life.rejected and life.rejected <= revision):
+            return today
+        if life.status == "quarantined" and not (life.released and life.released <= revision):
+            return "quarantined"
+        if today == "superseded":
+            numbers = self._replacers.get(_slot(record), [])
+            place = bisect_right(numbers, max(life.born, life.released))
+            # Where the log does not say who took its place, it counts as out of it all along.
+            superseded = numbers[place] if place < len(numbers) else 0
+            return "active" if superseded > revision else today
+        return today
+
+    def _lacks(self, tenant_id: str | None, revision: int) -> bool:
+        """Tell whether records that were there then are gone now, and remember how many."""
+        lacks = False
+        for name in self._gone if tenant_id is None else [tenant_id]:
+            if revision >= self._history.forgotten.get(name, revision + 1):
+                continue  # nobody was forgotten there since
+            gone = bisect_right(self._gone.get(name, []), revision)
+            self._told[name] = max(self._told.get(name, 0), gone)
+            lacks = lacks or gone > 0
+        return lacks
+
+
+def _merged(question: ReadQuestion, records: list[dict[str, Any]]) -> ReadQuestion:
+    """Return the question with all records; one that is gone and that the log names stays as logged."""
+    named = {_key(record): index for index, record in enumerate(question.records)}
+    present = {_key(record) for record in records}
+    lost = [dict(question.records[index]) for key, index in named.items() if key not in present]
+    merged = sorted([*records, *lost], key=_order) if lost else records
+    returned, kept_out = set(), {}
+    for index, record in enumerate(merged):
+        was = named.get(_key(record))
+        if was is not None and was in question.returned:
+            returned.add(index)
+        elif was is not None and was in question.kept_out:
+            kept_out[index] = question.kept_out[was]
+    return replace(
+        question, records=merged, returned=frozenset(returned), kept_out=kept_out, ranked=True, rebuilt=True
+    )
+
+
+def _with_outranked(records: list[dict[str, Any]], now_ns: int) -> list[dict[str, Any]]:
+    """Say anew of each record whether an active one of higher trust was about the same key."""
+    highest: dict[tuple[Any, ...], int] = {}
+    for record in records:
+        expires = record["expires_ns"]
+        if (
+            record["key"] is None
+            or record["status"] != "active"
+            or (expires is not None and expires <= now_ns)
+        ):
+            continue
+        place = (record["tenant_id"], record["subject"], record["key"])
+        highest[place] = max(highest.get(place, 0), record["trust_rank"])
+    for record in records:
+        place = (record["tenant_id"], record["subject"], record["key"])
+        record["outranked"] = record["key"] is not None and highest.get(place, 0) > record["trust_rank"]
+    return records
+
+
+def _key(record: Record) -> Key:
+    return record["tenant_id"], record["record_id"]
+
+
+def _slot(record: Record) -> tuple[Any, ...]:
+    return tuple(record[name] for name in _SLOT)
+
+
+def _order(record: Record) -> tuple[int, int, str, str]:
+    """Return the key of the order of answers without a text."""
+    return -record["trust_rank"], -record["created_ns"], record["record_id"], record["tenant_id"]
