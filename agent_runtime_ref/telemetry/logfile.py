@@ -78,6 +78,10 @@ class LogFile:
             if raw.whole:
                 yield raw.data.decode("utf-8", "surrogatepass")
 
+    def raw(self) -> Iterator[bytes]:
+        """Every line as its bytes, whatever state it is in."""
+        return (raw.data for raw in raw_lines(self.path))
+
     def last_number(self) -> int:
         """The number of the last line, 0 before the first."""
         with self._locked() as descriptor:

@@ -43,12 +43,16 @@ def placed(events: Sequence[Event], sealed: Sequence[str], *, chain: str) -> lis
 
 def position_of(payload: Mapping[str, Any]) -> Position | None:
     """Return the place that the payload of an exported event carries; None where it carries none."""
-    name, seq, digest = payload.get(_CHAIN), payload.get(_SEQ), payload.get(_HASH)
+    position = payload.get(_CHAIN), payload.get(_SEQ), payload.get(_HASH)
+    return Position(*position) if is_position(position) else None  # type: ignore[arg-type]
+
+
+def is_position(found: tuple[Any, Any, Any]) -> bool:
+    """Tell whether these are the name of a chain, the number of a line and a hash."""
+    name, seq, digest = found
     if not isinstance(name, str) or type(seq) is not int or not isinstance(digest, str):
-        return None
-    if not 0 < seq < _SEQ_MAX or not _DIGEST.match(digest):
-        return None
-    return Position(name, seq, digest)
+        return False
+    return 0 < seq < _SEQ_MAX and _DIGEST.match(digest) is not None
 
 
 def _placed(event: Event, chain: str, place: tuple[int, str] | None) -> Event:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agent_runtime_ref.errors import DocumentUnreadableError
-from agent_runtime_ref.telemetry.segments import RAW_BYTES_MAX, raw_lines
+from agent_runtime_ref.telemetry.segments import RAW_BYTES_MAX, RawLine, raw_lines
 
 _BLANK = " \t\r\n"
 # An own line says its type right behind its place in the chain, so an event need not be parsed to be skipped.
@@ -56,7 +56,7 @@ def read_decisions(lines: Iterable[str], *, source: str = "log") -> Iterator[Log
     Raises:
         DocumentUnreadableError: a line is neither; it carries `source` and the line's number.
     """
-    for number, document in _documents(lines, source):
+    for number, document in read_entries(lines, source=source, events=False):
         decision = decision_of(document, source=source, line=number)
         if decision is not None:
             yield decision
@@ -68,8 +68,53 @@ def read_log(path: Path) -> Iterator[LoggedDecision]:
     Raises:
         DocumentUnreadableError: a file cannot be read, or a line of it is no line of a log.
     """
-    for source, lines in _files(path):
+    for source, lines in by_file(raw_lines(path)):
         yield from read_decisions(lines, source=source)
+
+
+def read_entries(lines: Iterable[str], *, source: str, events: bool = True) -> Iterator[tuple[int, Any]]:
+    """Yield what stands in `lines` as JSON, with the number of the line it ends on; events only if wanted.
+
+    Raises:
+        DocumentUnreadableError: a line is no JSON.
+    """
+    array = _Array(source)
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        if array.open:
+            yield from array.more(line, number)
+            continue
+        text = line.strip(_BLANK)
+        if text.startswith("["):
+            array.open = True
+            yield from array.more(text[1:], number)
+        elif text and (events or _EVENT not in text[:_HEAD_CHARACTERS]):
+            yield number, _parsed(text, source, number)
+    if array.open:
+        _refuse(source, number, "a list begins in the log that does not end")
+
+
+def by_file(raw: Iterable[RawLine], *, errors: str = "strict") -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield each source with its lines as text, which are to be used up before the next one is asked for.
+
+    Raises:
+        DocumentUnreadableError: a line is no UTF-8, unless `errors` makes text of it.
+    """
+    lines = iter(raw)
+    held = next(lines, None)
+
+    def texts_of(source: str) -> Iterator[str]:
+        nonlocal held
+        while held is not None and held.source == source:
+            try:
+                text = held.data.decode("utf-8", errors)
+            except UnicodeDecodeError:
+                _refuse(source, held.number, "it is no UTF-8")
+            held = next(lines, None)
+            yield text
+
+    while held is not None:
+        yield held.source, texts_of(held.source)
 
 
 def decision_of(document: object, *, source: str, line: int) -> LoggedDecision | None:
@@ -107,43 +152,6 @@ def decision_of(document: object, *, source: str, line: int) -> LoggedDecision |
         own=document.get("type") == "decision" and "input_version" in document,
         document=document,
     )
-
-
-def _files(path: Path) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield each file of a log with its lines, which are to be used up before the next one is asked for."""
-    raw = raw_lines(path)
-    held = next(raw, None)
-
-    def lines_of(source: str) -> Iterator[str]:
-        nonlocal held
-        while held is not None and held.source == source:
-            try:
-                text = held.data.decode("utf-8")
-            except UnicodeDecodeError:
-                _refuse(source, held.number, "it is no UTF-8")
-            held = next(raw, None)
-            yield text
-
-    while held is not None:
-        yield held.source, lines_of(held.source)
-
-
-def _documents(lines: Iterable[str], source: str) -> Iterator[tuple[int, Any]]:
-    """Yield what stands in `lines` as JSON, with the number of the line it ends on; events are left out."""
-    array = _Array(source)
-    number = 0
-    for number, line in enumerate(lines, start=1):
-        if array.open:
-            yield from array.more(line, number)
-            continue
-        text = line.strip(_BLANK)
-        if text.startswith("["):
-            array.open = True
-            yield from array.more(text[1:], number)
-        elif text and _EVENT not in text[:_HEAD_CHARACTERS]:
-            yield number, _parsed(text, source, number)
-    if array.open:
-        _refuse(source, number, "a list begins in the log that does not end")
 
 
 class _Array:

@@ -47,6 +47,7 @@ class Account:
     first: int | None = None  # number of the first line
     last: int = 0  # number of the last line
     last_hash: str = sealing.GENESIS
+    closed: list[tuple[int, str]] = field(default_factory=list)  # number and hash of each file's last line
     anchored: int = 0  # up to this line nothing can have been changed unseen
     findings: list[Finding] = field(default_factory=list)
     more_findings: int = 0
@@ -79,13 +80,14 @@ def verify_chain(
 ) -> Account:
     """Walk `lines` and say all that is wrong with them.
 
-    `begins_at` is for a segment whose predecessors are elsewhere: its first line has this number, and what
-    came before it is not judged. Else a chain that does not begin with line 1 lacks lines, unless an anchor
-    knows the one before its first.
+    `begins_at` is for one segment of a log whose others are elsewhere: its first line has this number, and
+    what comes before and after it is not judged. Else a chain that does not begin with line 1 lacks lines,
+    unless an anchor knows the one before its first.
     """
     walk = _Walk(Account(chain), anchors)
     if begins_at is not None:
         walk.begin(begins_at, None)
+        walk.is_part = True
     for raw in lines:
         walk.take(raw)
     return walk.end()
@@ -107,6 +109,8 @@ class _Walk:
         self._breaks: list[_Line] = []  # sound lines that do not follow the one before them
         self._disowned = False  # by the last anchor that was passed
         self._told: set[tuple[int, Kind]] = set()
+        self._source = ""
+        self.is_part = False  # of a log whose other parts are elsewhere
 
     def begin(self, seq: int, prev_hash: str | None) -> None:
         """Expect line `seq` first."""
@@ -149,7 +153,7 @@ class _Walk:
         account.last = self._due - 1
         account.last_hash = self._hash or sealing.GENESIS
         anchored_to = self._anchors.last()
-        if anchored_to >= self._due and not torn:
+        if anchored_to >= self._due and not torn and not self.is_part:
             detail = f"an anchor knows line {anchored_to}, and the log ends with line {account.last}"
             self._find(self._due, "truncated", detail, until=anchored_to)
         self._judge_breaks(None)
@@ -175,6 +179,11 @@ class _Walk:
         account = self._account
         if account.first is None:
             account.first = line.seq
+        elif (
+            line.raw.source is not self._source and line.raw.source != self._source and self._hash is not None
+        ):
+            account.closed.append((self._due - 1, self._hash))
+        self._source = line.raw.source
         self._due, self._hash = line.seq + 1, line.hash
         if line.seq >= self._anchors.next_seq:
             known = self._anchors.at(line.seq)

@@ -1,4 +1,4 @@
-"""`trace`: what the decision log says about a trace or a record."""
+"""`trace`: what the decision log says about a trace or a record, and whether it can be believed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from agent_runtime_ref.cli.groups import add_group, run_chosen
 
 # Command -> module below this package.
-MEMBERS = {"inspect": "inspect"}
+MEMBERS = {"inspect": "inspect", "verify": "verify", "anchor": "anchor"}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
     add_group(
         subparsers,
         "trace",
-        summary="look at what the decision log says about a trace or a record",
+        summary="look at what the decision log says, and whether it is the one that was written",
         shown="trace inspect trace-001 --store sqlite:memory.db",
         members=MEMBERS,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.errors import DocumentUnreadableError
+from agent_runtime_ref.telemetry.reader import decision_of
 
 Line = dict[str, Any]
 # Events about one record -> what became of it.
@@ -27,17 +27,17 @@ class Trace:
     lines: list[Line] = field(default_factory=list)
 
 
-def traces_of(lines: Iterable[tuple[str, str]], trace_id: str | None) -> list[Trace]:
-    """Return the traces in `lines` (place, text), in the order of their first lines; one of them by its id.
+def traces_of(entries: Iterable[tuple[str, Any]], trace_id: str | None) -> list[Trace]:
+    """Return the traces in `entries` (place, JSON), in the order of their first lines; one of them by its id.
 
     Raises:
-        DocumentUnreadableError: a line is no line of a log.
+        DocumentUnreadableError: an entry is none of a log.
     """
     traces: dict[str, Trace] = {}
-    for place, text in lines:
-        if trace_id is not None and trace_id not in text:
+    for place, document in entries:
+        line = _line(place, document)
+        if line is None:
             continue
-        line = _parsed(place, text)
         own = str(line["trace_id"])
         if trace_id is not None and own != trace_id:
             continue
@@ -70,7 +70,7 @@ def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
     """Return what a line says became of a record; None where it says nothing about any record."""
     if record_id is None:
         return None
-    if line.get("type") == "decision":
+    if _is_decision(line):
         return _fate_in_decision(line, record_id)
     payload = line["payload"]
     if payload.get("record_id") == record_id and line["event_type"] in _FATES:
@@ -86,9 +86,9 @@ def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
 def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
     considered = line.get("considered")
     if considered is None:
-        return None
+        return _fate_in_question(line, record_id)
     base = {
-        "operation": line["input"]["operation"],
+        "operation": line["input"].get("operation"),
         "requested_by": line["requested_by"],
         "at": line["timestamp"],
     }
@@ -101,6 +101,21 @@ def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
     # Returned or kept out beyond what a line may hold: that is not the same as never looked at.
     complete = considered["considered"] <= considered["considered_logged"]
     return base | {"outcome": "not_considered" if complete else "not_in_log"}
+
+
+def _fate_in_question(line: Line, record_id: str) -> dict[str, Any] | None:
+    """Return what an OPA server said of a record that a question put to it."""
+    asked, answer = line["input"].get("candidates"), line["result"]
+    rows = asked if isinstance(asked, list) and "excluded" in answer else []
+    index = next((n for n, row in enumerate(rows) if row.get("record_id") == record_id), None)
+    if index is None:
+        return None
+    base = {"operation": line["input"].get("operation"), "requested_by": line["requested_by"]}
+    base["at"] = line["timestamp"]
+    reasons = sorted(str(row.get("reason")) for row in answer["excluded"] if row.get("index") == index)
+    if reasons:
+        return base | {"outcome": "kept_out", "reason": reasons[0]}
+    return base | {"outcome": "admitted" if index in answer.get("admitted", ()) else "not_admitted"}
 
 
 def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
@@ -118,19 +133,32 @@ def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
 
 
 def _headline(line: Line) -> str:
-    if line.get("type") == "decision":
-        result = line["result"]
+    if _is_decision(line):
         operation = line["input"].get("operation", "?")
-        return f"{line['timestamp']}  {operation}: {result.get('effect')}  by {line['requested_by']}"
+        return f"{line['timestamp']}  {operation}: {_effect(line)}  by {line['requested_by']}"
     payload = line["payload"]
     about = payload.get("record_id") or payload.get("effect") or ""
     return f"{line['timestamp']}  {line['event_type']}  {about}".rstrip()
 
 
+def _effect(line: Line) -> str:
+    """Return what was decided; OPA itself logs only the answer of the policy."""
+    result = line["result"]
+    if "effect" in result:
+        return str(result["effect"])
+    if not result:
+        return "undefined"
+    return "allow" if result.get("allow") is True or result.get("allowed") else "deny"
+
+
 def _details(line: Line) -> Iterator[str]:
-    if line.get("type") != "decision":
+    if not _is_decision(line):
         return
-    yield f"decision {line['decision_id']}, policy {line['bundles']['memory']['revision']}"
+    revision = next((one.get("revision") for one in line.get("bundles", {}).values()), "unknown")
+    yield f"decision {line['decision_id']}, policy {revision}"
+    for name in ("erased", "masked"):
+        if line.get(name):
+            yield f"{name}: {', '.join(line[name])}"
     for name in ("deny", "quarantine"):
         for row in line["result"].get(name) or ():
             yield f"{name}: {row['reason']} ({row['rule_id']})"
@@ -145,16 +173,28 @@ def _details(line: Line) -> Iterator[str]:
         yield f"and {hidden} more were considered"
 
 
-def _parsed(place: str, text: str) -> Line:
-    try:
-        line = json.loads(text)
-    except ValueError as error:
-        raise _unreadable(place, "it is no JSON") from error
-    if not isinstance(line, dict) or not {"trace_id", "timestamp"} <= line.keys():
-        raise _unreadable(place, "it has no trace_id and timestamp")
-    if line.get("type") != "decision" and not isinstance(line.get("payload"), dict):
+def _line(place: str, document: Any) -> Line | None:
+    """Return an entry as a line of our own; None of what a server says beside its decisions.
+
+    OPA names a trace only where it is traced itself; else each decision is a trace, under its own id.
+    """
+    source, _, number = place.rpartition(":")
+    decision = decision_of(document, source=source, line=int(number))
+    if decision is None and "event_type" not in document:
+        return None
+    line: Line = dict(document)
+    if decision is not None:
+        line |= {"trace_id": decision.trace_id or decision.decision_id, "input": decision.input}
+        line |= {"result": decision.result, "requested_by": decision.requested_by}
+    elif not isinstance(line.get("payload"), dict):
         raise _unreadable(place, "it is neither a decision nor an event")
+    if not isinstance(line.get("trace_id"), str) or not isinstance(line.get("timestamp"), str):
+        raise _unreadable(place, "it has no trace_id and timestamp")
     return line
+
+
+def _is_decision(line: Line) -> bool:
+    return "payload" not in line
 
 
 def _unreadable(place: str, reason: str) -> DocumentUnreadableError:

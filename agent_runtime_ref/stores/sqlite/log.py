@@ -68,7 +68,7 @@ def read(pool: ConnectionPool) -> Iterator[str]:
 
 
 def read_raw(pool: ConnectionPool) -> Iterator[bytes]:
-    """The lines as they lie in the file, in the order of their rows; nothing that was done to them is an error."""
+    """The lines as they lie in the file, in the order of their rows, whatever was done to them."""
     after = -(2**63)
     while True:
         with translated(pool.path):
