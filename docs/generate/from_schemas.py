@@ -133,7 +133,8 @@ def _type(schema: Mapping[str, Any], field: Mapping[str, Any]) -> str:
     items = field.get("items")
     if name == "array" and isinstance(items, Mapping):
         return f"list of {_type(schema, _resolved(schema, items))}"
-    return _TYPES.get(name, str(name))
+    names = name if isinstance(name, list) else [name]
+    return " or ".join(_TYPES.get(one, str(one)) for one in names)
 
 
 def limits_of(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

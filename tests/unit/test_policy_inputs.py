@@ -24,7 +24,7 @@ WRITE = json.loads(write_document(1))
 DRAFT_07 = {
     "$schema", "$id", "$ref", "$defs", "title", "description", "type", "properties", "required",
     "additionalProperties", "propertyNames", "items", "minItems", "maxItems", "pattern", "maxLength",
-    "minimum", "maximum", "enum", "const", "anyOf", "if", "then", "else", "errorMessage",
+    "minimum", "maximum", "enum", "const", "anyOf", "if", "then", "else", "not", "errorMessage",
 }  # fmt: skip
 
 
