@@ -381,6 +381,17 @@ def test_a_token_is_what_the_server_demands(
     assert (without, hits) == ("engine_http_error", ())
 
 
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_name_of_the_bundle(server: OpaProcess, policies: Path, ours: bool) -> None:
+    """Where the settings name the bundle, only that one counts."""
+    name = str(policies) if ours else "another"
+    with opened(server, policies, opa=OpaSettings(deadline_ms=20_000, bundle=OpaBundle(name=name))) as memory:
+        if ours:
+            assert memory.read(query(), caller=caller()).hits == ()
+        else:
+            assert reason(memory) == "bundle_mismatch"
+
+
 _FORK = """
 import os, sys
 from agent_runtime_ref import GovernedMemory
