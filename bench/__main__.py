@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 from bench import checks, grow, interfere, memory, read, startup, write
-from bench.build import GATE_RECORDS_MAX, Bench, Scale, build, copied, grown
+from bench.build import Bench, Scale, build, copied, grown
 from bench.cache import CHECKOUT, kept_folder
 from bench.data import Corpus
 from bench.report import Line, Measured, Times, bounds_table, keep, machine, times_table
@@ -29,6 +29,7 @@ SCALES = {
     "bench-large": Scale(records=1_000_000, added=1_000_000, naive_bound=0.06, rounds=600, seconds_max=120),
 }
 BULK_RECORDS = 100_000
+TEMPORARY_RECORDS_MAX = 100_000  # more are built once and kept
 
 
 _METHOD = """\
@@ -83,7 +84,7 @@ def main() -> int:
 def _folders(name: str, scale: Scale) -> Iterator[tuple[Bench, Path]]:
     """Give a bench and a folder for what is thrown away."""
     # Large copies would not fit where temporary folders lie in memory.
-    parent = None if scale.records <= GATE_RECORDS_MAX else kept_folder(scale.records)
+    parent = None if scale.records <= TEMPORARY_RECORDS_MAX else kept_folder(scale.records)
     with TemporaryDirectory(prefix=f"{name}-", dir=parent) as scratch:
         yield Bench(parent or Path(scratch), Corpus(scale.records)), Path(scratch)
 

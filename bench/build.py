@@ -1,4 +1,4 @@
-"""The three stores of a run, filled alike: the governed one through its gate, N and L from its receipts."""
+"""The three stores of a run, filled alike; `DirectWriter` says how the governed one is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,13 +18,11 @@ from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.resources import policies_path
 from bench.data import Corpus, Slice
 from bench.direct import DirectWriter
-from bench.governed import Clock, opened, store_slice
 from bench.limit import Limit
 from bench.naive import Naive
 from bench.report import Measured
 from bench.rows import row_of
 
-GATE_RECORDS_MAX = 100_000  # beyond, `DirectWriter` fills the stores
 _TELL_SECONDS = 20
 _COMPLETE = "complete"
 
@@ -76,14 +74,14 @@ class Bench:
 
 
 def build(bench: Bench) -> Measured:
-    """Fill all three stores: through the gate, unless there is too much for it."""
+    """Fill all three stores alike."""
     ranks = bench.settings["trust_ranks"]
     for left in bench.folder.glob("*.db*"):  # of a run that was interrupted
         left.unlink()
     naive, limit = bench.naive(), bench.limit()
     naive.hurry()
     limit.hurry()
-    with _writer(bench.governed, bench.corpus) as put:
+    with _writer(bench.governed) as put:
         for part in told(bench.corpus.slices(), "building"):
             rows = [row_of(record, ranks) for record in put(part)]
             naive.add(rows)
@@ -102,7 +100,7 @@ def grown(bench: Bench, more: Corpus) -> Path:
     if complete.exists():
         return path
     copied(bench.governed, path)
-    with _writer(path, more) as put:
+    with _writer(path) as put:
         for part in told(more.slices(), "adding records"):
             put(part)
     tidy(path)
@@ -111,16 +109,11 @@ def grown(bench: Bench, more: Corpus) -> Path:
 
 
 @contextmanager
-def _writer(path: Path, corpus: Corpus) -> Iterator[Callable[[Slice], list[MemoryRecord]]]:
+def _writer(path: Path) -> Iterator[Callable[[Slice], list[MemoryRecord]]]:
     """Give what keeps a slice in the store at `path`."""
-    if corpus.records > GATE_RECORDS_MAX:
-        writer = DirectWriter(path)
-        yield writer.put
-        writer.close()
-        return
-    clock = Clock()
-    with opened(path, clock) as memory:
-        yield partial(store_slice, memory, clock)
+    writer = DirectWriter(path)
+    yield writer.put
+    writer.close()
 
 
 def copied(source: Path, target: Path) -> Path:

@@ -21,7 +21,7 @@ from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.registry import open_store
-from bench.data import NOW_US, Question, Slice, candidates
+from bench.data import NOW_US, Question
 
 __all__ = [
     "READ",
@@ -32,7 +32,6 @@ __all__ = [
     "admitted",
     "listening",
     "opened",
-    "store_slice",
     "writer_of",
 ]
 
@@ -114,12 +113,6 @@ def listening(address: str) -> tuple[GovernedMemory, Listening]:
 def writer_of(tenant_id: str) -> Caller:
     """Return the caller on whose behalf a tenant's records are kept."""
     return Caller(tenant_id, "writer", session_id="session-bench")
-
-
-def store_slice(memory: GovernedMemory, clock: Clock, part: Slice) -> list[MemoryRecord]:
-    """Keep a slice at its instant; every record of it must be admitted."""
-    clock.set_us = part.at_us
-    return admitted(memory, candidates(part), part.tenant_id)
 
 
 def admitted(

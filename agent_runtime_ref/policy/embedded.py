@@ -8,7 +8,6 @@ is an `EngineFailureError`, a panic among it, which Python sees as a `BaseExcept
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import threading
 import weakref

@@ -44,6 +44,4 @@ def open_engine(
         settings = opa or OpaSettings()
         server = server_of(name, settings, os.environ if environ is None else environ)
         return OpaServerEngine(bundle, server, settings)
-    raise UsageError(
-        f"no engine called `{name}`; there are `embedded` and `opa:http://HOST:PORT`"
-    )
+    raise UsageError(f"no engine called `{name}`; there are `embedded` and `opa:http://HOST:PORT`")
