@@ -27,6 +27,7 @@ _HOMES = {
     "PolicyDeniedError": "agent_runtime_ref.errors",
     "RetrievalQuery": "agent_runtime_ref.contracts",
     "RetrievalResult": "agent_runtime_ref.contracts",
+    "ReviewReceipt": "agent_runtime_ref.contracts",
     "WriteReceipt": "agent_runtime_ref.contracts",
     "load_memory_store": "agent_runtime_ref.config",
 }
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Origin,
         RetrievalQuery,
         RetrievalResult,
+        ReviewReceipt,
         WriteReceipt,
     )
     from agent_runtime_ref.errors import (
@@ -72,6 +74,7 @@ __all__ = [
     "PolicyDeniedError",
     "RetrievalQuery",
     "RetrievalResult",
+    "ReviewReceipt",
     "WriteReceipt",
     "__version__",
     "load_memory_store",

@@ -14,6 +14,7 @@ from agent_runtime_ref.contracts import (
     MemoryCandidate,
     RetrievalQuery,
     RetrievalResult,
+    ReviewReceipt,
     WriteReceipt,
 )
 from agent_runtime_ref.enforcement.write import Outcome
@@ -56,6 +57,14 @@ class AsyncGovernedMemory:
     ) -> RetrievalResult:
         """Return what the policy lets `caller` see of `query`."""
         return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
+
+    async def release(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
+        """Let a record out of quarantine."""
+        return await self._run(lambda: self._memory.release(record_id, caller=caller, reason=reason))
+
+    async def reject(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
+        """Remove a record from quarantine for good."""
+        return await self._run(lambda: self._memory.reject(record_id, caller=caller, reason=reason))
 
     async def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
         """Remove everything about `subject` in the caller's tenant."""

@@ -260,10 +260,6 @@ class GovernedMemory:
         """Return the lines of the log as they are kept, damaged ones too: to be verified."""
         return self._store.raw_log(read)
 
-    def raw_log(self, *, read: bool = False) -> Iterable[bytes]:
-        """Return the lines of the log as they are kept, damaged ones too: to be verified."""
-        return self._store.raw_log(read)
-
     def close(self) -> None:
         """Close the store and the engine."""
         self._closed = True

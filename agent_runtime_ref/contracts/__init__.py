@@ -7,7 +7,7 @@ from agent_runtime_ref.contracts.candidate import MemoryCandidate
 from agent_runtime_ref.contracts.decision import Decision
 from agent_runtime_ref.contracts.plan import Atom, Clause, Plan
 from agent_runtime_ref.contracts.query import RetrievalQuery
-from agent_runtime_ref.contracts.receipts import ForgetReceipt, WriteReceipt
+from agent_runtime_ref.contracts.receipts import ForgetReceipt, Readability, ReviewReceipt, WriteReceipt
 from agent_runtime_ref.contracts.record import MemoryRecord, Origin
 from agent_runtime_ref.contracts.result import Hit, RetrievalResult, ScoreBreakdown
 
@@ -22,8 +22,10 @@ __all__ = [
     "MemoryRecord",
     "Origin",
     "Plan",
+    "Readability",
     "RetrievalQuery",
     "RetrievalResult",
+    "ReviewReceipt",
     "ScoreBreakdown",
     "WriteReceipt",
 ]

@@ -70,7 +70,7 @@ def amended(
         trust_level=trust,
         created_at=instant(created_us),
         retention=retention,
-        expires_at=_expires_at(created_us, ttl_days, None if pinned is None else pinned.expires_us),
+        expires_at=expiry(created_us, ttl_days, None if pinned is None else pinned.expires_us),
         status="quarantined" if quarantined else ("active" if pinned is None else pinned.status),
         derived_from=candidate.derived_from,
         scope=candidate.scope,
@@ -107,7 +107,7 @@ def writer_digests(store_key: bytes, memory_id: str, caller: Caller) -> tuple[by
     return principal, writer_digest(store_key, caller.tenant_id, memory_id, caller.agent_id)
 
 
-def _expires_at(created_us: int, ttl_days: int | None, pinned_us: int | None) -> datetime | None:
+def expiry(created_us: int, ttl_days: int | None, pinned_us: int | None) -> datetime | None:
     """Return the earlier of what the policy and a seed say; None where neither sets an end."""
     ends = [] if ttl_days is None else [created_us + ttl_days * _DAY_US]
     ends += [] if pinned_us is None else [pinned_us]

@@ -28,6 +28,7 @@ from agent_runtime_ref.telemetry.words import Pseudonyms, Words
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.forget import ForgetGate
+    from agent_runtime_ref.enforcement.review_queue import ReviewGate
 
 __all__ = ["Gates", "Surroundings", "gates_of"]
 
@@ -54,6 +55,7 @@ class Gates:
     point: DecisionPoint
     attributes: Attributes
     recorder: Recorder
+    scanner: Scanner
     reads: ReadGate
     writes: WriteGate
 
@@ -67,6 +69,23 @@ class Gates:
             store=self.surroundings.store,
             attributes=self.attributes,
             recorder=self.recorder,
+        )
+
+    @property
+    def reviews(self) -> ReviewGate:
+        """The gate of the review queue; made when it is asked for, which is seldom."""
+        from agent_runtime_ref.enforcement.readers import Readers
+        from agent_runtime_ref.enforcement.review_queue import ReviewGate
+
+        point, store, attributes = self.point, self.surroundings.store, self.attributes
+        purposes = sorted(self.bundle.settings["purposes"])
+        return ReviewGate(
+            point=point,
+            store=store,
+            attributes=attributes,
+            recorder=self.recorder,
+            scanner=self.scanner,
+            readers=Readers(point=point, store=store, attributes=attributes, purposes=purposes),
         )
 
 
@@ -114,6 +133,7 @@ def gates_of(bundle: Bundle, engine: PolicyEngine, surroundings: Surroundings) -
         point=point,
         attributes=attributes,
         recorder=recorder,
+        scanner=scanner,
         reads=reads,
         writes=writes,
     )

@@ -77,8 +77,18 @@ _ROWS = (
     ),
     EventType(
         "memory_write_decision",
-        "before a write",
-        ("memory_class", "kind", "source", "provenance", "revision_mode", "obligations", "findings"),
+        "before a write, a release or a rejection",
+        (
+            "memory_class",
+            "kind",
+            "source",
+            "provenance",
+            "revision_mode",
+            "obligations",
+            "findings",
+            "operation",
+            "record_id",
+        ),
         decides=True,
     ),
     EventType(
@@ -100,6 +110,27 @@ _ROWS = (
         "a record went into the review queue instead of being readable",
         ("record_id", "memory_class", "kind", "reasons", "rule_ids", "reviewer"),
         severity="WARN",
+    ),
+    EventType(
+        "memory_released",
+        "a reviewer let a record out of the review queue",
+        (
+            "record_id",
+            "reviewer",
+            "reason",
+            "memory_class",
+            "kind",
+            "revision",
+            "trust_level",
+            "retention",
+            "supersedes",
+            "purposes",
+        ),
+    ),
+    EventType(
+        "memory_rejected",
+        "a reviewer removed a record from the review queue",
+        ("record_id", "reviewer", "reason", "memory_class", "kind", "tombstone"),
     ),
     EventType(
         "memory_forgotten",

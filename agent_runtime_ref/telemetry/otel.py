@@ -23,6 +23,8 @@ OPERATIONS = {
     "inspect": "search_memory",
     "write": "upsert_memory",
     "delete": "delete_memory",
+    "release": "upsert_memory",
+    "reject": "delete_memory",
 }
 
 

@@ -12,15 +12,18 @@ import rego.v1
 #   at nothing else.
 inspecting if {
 	input.operation == "inspect"
-	input.query.statuses != []
-	not other_status_asked_for
+	input.query.statuses == ["quarantined"]
 	input.query.purpose == settings.inspection_purpose
 	input.query.tenant_id == input.caller.tenant_id
-	some role in input.caller.roles
+	not unknown_caller
+	some role in roles_of_caller
 	settings.review.roles[role]
 }
 
-other_status_asked_for if {
-	some status in input.query.statuses
-	status != "quarantined"
+unknown_caller if not input.caller.anonymous == false
+
+# The embedded engine begins a loop before it looks at what stands above it, and fails on what is no list.
+roles_of_caller := input.caller.roles if {
+	input.caller.roles >= []
+	input.caller.roles < {}
 }

@@ -97,6 +97,8 @@ refused := {
 	"all tenants": {"patch": [set_("/query/tenant_id", null)], "rules": {"MEM-R-101", "MEM-R-108"}},
 	"another tenant": {"patch": [set_("/query/tenant_id", "tenant-b")], "rules": {"MEM-R-101", "MEM-R-108"}},
 	"for another purpose": {"patch": [set_("/query/purpose", "compliance_review")], "rules": {"MEM-R-108"}},
+	"by somebody unknown": {"patch": [set_("/caller/anonymous", true)], "rules": {"MEM-R-108"}},
+	"with roles that are no list": {"patch": [set_("/caller/roles", {"reviewer": "reviewer"})], "rules": {"MEM-R-108"}},
 	"with another role": {"patch": [set_("/caller/roles", ["curator"])], "rules": {"MEM-R-108"}},
 }
 

@@ -2,6 +2,7 @@
 # asked for far more often, pays nothing for it.
 package memory.write
 
+import data.memory.release
 import data.memory.review
 
 import future.keywords.not
@@ -13,19 +14,24 @@ is_review if input.operation in {"release", "reject"}
 # description: >-
 #   The answer about a release or a rejection: what every change of memory must be, and what a review must be.
 reviewed := {
-	"allowed": [index | some index, _ in input.candidates; review_permitted; not review_denied[index]],
-	"deny": review_denials,
+	"allowed": [index |
+		permits := review_permitted
+		some index, _ in input.candidates
+		permits
+		not refused[index]
+	],
+	"deny": denials,
 	"quarantine": set(),
-	"obligations": review.obligations,
-	"assign": [object.get(review.released, index, least) | some index, _ in input.candidates],
+	"obligations": obliged,
+	"assign": [object.get(given, index, least) | some index, _ in input.candidates],
 	"policy": {"package": "memory.write", "version": version},
 } if {
+	denials := (deny | review.deny) | release.deny
+	refused := {denial.index: true | some denial in denials}
+	obliged := review.obligations
+	given := release.released
 	least := {"trust_level": "low", "retention": "short_term", "ttl_days": 1}
 }
-
-review_denials := deny | review.deny
-
-review_denied[denial.index] := true if some denial in review_denials
 
 review_permitted if {
 	settings_complete
