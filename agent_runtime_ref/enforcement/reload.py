@@ -28,6 +28,8 @@ __all__ = ["SERVER_SECONDS", "PolicyOrigin", "PolicyReload"]
 # For so long an engine elsewhere may still have the old policies before that is an alarm: OPA itself looks
 # for new bundles every one or two minutes.
 SERVER_SECONDS = 300
+# What was refused may become good without changing (a key, a log): it is tried again, but not at each look.
+RESTS = 20
 SECONDS_MIN, SECONDS_MAX = 0.01, 86_400
 _OWN_REASONS = frozenset({"bundle_missing", "bundle_tampered", "settings_malformed"})
 
@@ -53,6 +55,7 @@ class PolicyReload:
         self._taken = self._seen = None if origin is None else origin.mark  # `_seen`: by the last look
         self._told: tuple[str, str] | None = None  # content and failure that the last alarm was about
         self._waiting_since: int | None = None
+        self._rests = 0  # looks until refused content is tried again
         self._watcher: Watcher | None = None
 
     def watch(self, seconds: float) -> None:
@@ -98,9 +101,11 @@ class PolicyReload:
             except BundleError as error:
                 found, mark = error, error.detail
             settled, self._seen = mark == self._seen, mark
-            if mark == self._taken:
-                self._told = self._waiting_since = None
-            elif settled:
+            if mark == self._taken or not settled:
+                self._settle()
+            elif self._rests > 0:
+                self._rests -= 1
+            else:
                 self._try(self._origin, found, mark)
 
     def _try(self, origin: PolicyOrigin, found: Content | BundleError, mark: str) -> None:
@@ -119,8 +124,13 @@ class PolicyReload:
             # The last call under the old policies ends them: nothing but such calls still refers to this.
             weakref.finalize(old.point, old.engine.close).atexit = False
         self._taken = self._seen = content.mark
-        self._told = self._waiting_since = None
+        self._settle()
         return self.current is not old
+
+    def _settle(self) -> None:
+        """Forget what was wrong with content that is not there any more."""
+        self._told = self._waiting_since = None
+        self._rests = 0
 
     def _gates_of(self, bundle: Bundle, engine: PolicyEngine, old: Gates) -> Gates:
         """Return the gates under `bundle`, ready, and written down as the ones to come."""
@@ -136,12 +146,12 @@ class PolicyReload:
     def _report(self, mark: str, error: Exception) -> None:
         """Raise the alarm once for each content and failure, and not while a server is merely behind."""
         reason = getattr(error, "reason", type(error).__name__)
-        if self._told == (mark, reason):
-            return
         if isinstance(error, BundleError) and self.current.engine.name != "embedded" and self._waits(error):
             return
-        self._told = (mark, reason)
-        self._alarm(error)
+        self._rests = RESTS
+        if self._told != (mark, reason):
+            self._told = (mark, reason)
+            self._alarm(error)
 
     def _waits(self, error: BundleError) -> bool:
         """Say whether the engine is elsewhere and may still be about to follow."""
