@@ -94,8 +94,9 @@ assigned[index] := {"trust_level": level, "retention": kept.value, "ttl_days": k
 #   of two computed ones costs the embedded engine ten times as much.
 trust_ranks[index] := min([source_rank, proof_rank, lineage_rank]) if {
 	source_ranks := source_trust
-	proof := {true: 3, false: settings.trust_ranks[settings.unproven_trust_max]}
-	unbounded := {null: 3, 1: 1, 2: 2, 3: 3}
+	levels := settings.trust_ranks
+	proof := {true: levels.high, false: levels[settings.unproven_trust_max]}
+	unbounded := {null: levels.high, 1: levels.low, 2: levels.medium, 3: levels.high}
 	some index, candidate in input.candidates
 	source_rank := source_ranks[candidate.source]
 	proof_rank := proof[candidate.provenance_known]
