@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from bench import checks, grow, interfere, memory, read, startup, write
+from bench import checks, grow, interfere, memory, opa, read, startup, write
 from bench.build import Bench, Scale, build, copied, grown
 from bench.cache import CHECKOUT, kept_folder
 from bench.data import Corpus
@@ -48,6 +48,7 @@ class Account:
 
     lines: list[Line] = field(default_factory=list)
     times: list[Times] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
     def take(self, what: str, part: Callable[[], Measured]) -> None:
         """Measure one part and say on standard error how long it took."""
@@ -55,6 +56,7 @@ class Account:
         measured = part()
         self.lines += measured.lines
         self.times += measured.times
+        self.skipped += measured.skipped
         print(f"{what}: {monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
 
 
@@ -93,6 +95,7 @@ def _measure(account: Account, bench: Bench, scratch: Path, scale: Scale) -> Non
     corpus = bench.corpus
     account.take("schema checks", lambda: checks.measure_schema(rounds=60))
     account.take("batched decisions", lambda: checks.measure_batch(rounds=10))
+    account.take("engines", lambda: opa.measure(rounds=300, thread_rounds=15))
     account.take("starts", lambda: startup.measure(rounds=15))
     if not bench.ready:
         account.take("building", lambda: build(bench))
@@ -124,6 +127,7 @@ def _text(name: str, account: Account, seconds: float) -> str:
             "",
             f"{machine()}; {seconds:.0f} s.",
             f"{len(bounded) - len(missed)} of {len(bounded)} bounds are met.",
+            *(f"Not measured here: {what}." for what in account.skipped),
             "",
             _METHOD,
             bounds_table(account.lines),

@@ -56,6 +56,7 @@ class Measured:
 
     lines: Sequence[Line] = ()
     times: Sequence[Times] = ()
+    skipped: Sequence[str] = ()  # what could not be measured here, each with its reason
 
 
 def bounds_table(lines: Iterable[Line]) -> str:
