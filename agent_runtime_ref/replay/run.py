@@ -181,7 +181,8 @@ class Replay:
             document["candidates"], question.outcomes, self._hindsight.write(document), strict=True
         ):
             if was.effect == now.effect:
-                self.tally.reassigned += was.assigned != now.assigned and now.effect != "deny"
+                # A removal is given nothing, and its line says nothing of it.
+                self.tally.reassigned += was.assigned is not None and was.assigned != now.assigned
                 continue
             why = was.rows if now.effect == "allow" else now.rows
             kind = _KIND_BY_EFFECT[now.effect]
