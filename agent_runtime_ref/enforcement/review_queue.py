@@ -30,6 +30,7 @@ from agent_runtime_ref.errors import (
 )
 from agent_runtime_ref.stores.base import Change, Rejected, Store, WriteBatch
 from agent_runtime_ref.stores.digests import tombstone_digest
+from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import gate_span
@@ -208,10 +209,10 @@ class ReviewGate:
         """Commit the step with its lines, and return the ids of what it superseded."""
         decided = self._decided(asked, decision)
         line = self._recorder.line(asked.call, decision, PATH, self._logged(asked), result)
-        lines = [line, event_text(decided), event_text(told)]
+        lines = Lines((line, event_text(decided), event_text(told)))
         batch = WriteBatch(changes, lines, now_us=asked.call.at_us, rejected=rejected)
         outcomes = self._store.commit(batch)
-        self._recorder.mirror([decided, told])
+        self._recorder.mirror([decided, told], lines)
         return outcomes[0].superseded if outcomes else ()
 
     def _decided(self, asked: _Asked, decision: Decision) -> Event:

@@ -101,7 +101,6 @@ class _Walk:
         self._anchors = anchors.of(account.chain)
         self._due = 1  # the number that comes next
         self._hash: str | None = sealing.GENESIS  # of the line before it; None where nobody can know
-        self._begun = False
         self._gaps = Gaps()
         self._early: dict[int, _Line] = {}
         self._ahead: _Line | None = None  # too far ahead; the next line tells whether it or a gap is to blame
@@ -114,7 +113,7 @@ class _Walk:
 
     def begin(self, seq: int, prev_hash: str | None) -> None:
         """Expect line `seq` first."""
-        self._due, self._hash, self._begun = seq, prev_hash, True
+        self._due, self._hash = seq, prev_hash
         self._account.anchored = seq - 1
 
     def take(self, raw: RawLine) -> None:
@@ -130,8 +129,6 @@ class _Walk:
         line = _Line(raw, found.seq, found.prev_hash, found.hash)
         if not raw.whole:
             self._find(line.seq, "truncated", "its line end is missing", raw=raw)
-        if not self._begun:
-            self._begin_with(line)
         if self._ahead is None and not self._bad and line.seq == self._due:
             self._follow(line)
         else:
@@ -159,11 +156,6 @@ class _Walk:
         self._judge_breaks(None)
         account.findings.sort(key=lambda finding: finding.line)
         return account
-
-    def _begin_with(self, line: _Line) -> None:
-        self._begun = True
-        if line.seq > 1 and not self._bad and self._anchors.has(line.seq - 1, line.prev_hash):
-            self.begin(line.seq, line.prev_hash)
 
     def _follow(self, line: _Line) -> None:
         """Take the line that is due."""
@@ -233,6 +225,8 @@ class _Walk:
         line, self._ahead = self._ahead, None
         if line is None:
             return
+        if self._due == 1 and not self._early and self._anchors.has(line.seq - 1, line.prev_hash):
+            self.begin(line.seq, line.prev_hash)  # what came before is elsewhere, and its end is known
         self._skip_to(line.seq)
         self._follow(line)
 
@@ -288,7 +282,7 @@ class _Walk:
             self._skip_to(seq)
             self._find(seq, "altered", _damage(bad), raw=bad.raw)
             self._account.first = self._account.first or seq
-            self._due, self._hash, self._begun = seq + 1, None, True
+            self._due, self._hash = seq + 1, None
         self._skip_to(next_seq)
 
     def _judge_breaks(self, held: bool | None) -> None:
