@@ -70,6 +70,10 @@ class AsyncGovernedMemory:
         """Remove everything about `subject` in the caller's tenant."""
         return await self._run(lambda: self._memory.forget(subject=subject, caller=caller, dry_run=dry_run))
 
+    async def reload_policies(self) -> bool:
+        """Take the policies that are now where they came from; return whether they are others."""
+        return await self._run(self._memory.reload_policies)
+
     async def close(self) -> None:
         """Close the memory once what is under way has ended."""
         import asyncio

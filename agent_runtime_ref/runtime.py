@@ -39,6 +39,7 @@ from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms
 
 if TYPE_CHECKING:
+    from agent_runtime_ref.config import Settings
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
@@ -107,16 +108,16 @@ class GovernedMemory:
         `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` is
         durable. `log` says where the decision log of a store without one goes, `trace` where events are
         appended as JSONL. `log_mask` takes parts out of decision lines (see `telemetry.mask`); a log file is
-        closed by `log_rotate_bytes` and `log_rotate_seconds`.
-        `policies_digest` pins the bundle, `verification` (else the environment) demands
-        its signature, and with `reload_seconds` it is looked for anew every so often. `opa` says how a
-        server is reached where `engine` is one; with `must_exist` no store is made.
+        closed by `log_rotate_bytes` and `log_rotate_seconds`. `policies_digest` pins the bundle,
+        `verification` (else the environment) demands its signature, and with `reload_seconds` it is looked
+        for anew every so often. `opa` says how a server is reached where `engine` is one; with `must_exist`
+        no store is made.
 
         Raises:
             StoreError: the store cannot be opened.
             BundleError: the policies cannot be used.
             SeedsRefusedError: the write policy refuses a seed record.
-            UsageError: there is no such engine, or its server could not be asked safely.
+            UsageError: there is no such engine, its server could not be asked safely, or a key not be read.
         """
         source = PolicySource.at(
             policies, digest=policies_digest, verification=verification or verification_of()
@@ -154,6 +155,39 @@ class GovernedMemory:
                 memory._policies.watch(reload_seconds)
             undone.pop_all()
         return memory
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        *,
+        follow_policies: bool = True,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        must_exist: bool = False,
+    ) -> Self:
+        """Return governed memory as runtime.yaml and the environment say; see `config.load_settings`.
+
+        Without `follow_policies` those of the start stay in force, whatever the settings say: what ends soon
+        need not look for others.
+        """
+        return cls.open(
+            settings.store,
+            engine=settings.engine,
+            policies=settings.policies,
+            policies_digest=settings.policies_digest,
+            verification=settings.verification,
+            reload_seconds=settings.policies_reload_seconds if follow_policies else None,
+            opa=settings.opa,
+            log=settings.log,
+            log_mask=settings.log_mask,
+            log_rotate_bytes=settings.log_rotate_bytes,
+            log_rotate_seconds=settings.log_rotate_seconds,
+            trace=settings.trace,
+            clock=clock,
+            ids=ids,
+            must_exist=must_exist,
+        )
 
     def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
         """Keep `candidate` if the policy admits it; see `WriteGate.write` for what it raises."""

@@ -112,20 +112,7 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
         require_store_file(settings.store)
     require_writable("log", settings.log)
     require_writable("trace", settings.trace)
-    return GovernedMemory.open(
-        settings.store,
-        engine=settings.engine,
-        policies=settings.policies,
-        policies_digest=settings.policies_digest,
-        verification=settings.verification,
-        opa=settings.opa,
-        log=settings.log,
-        log_mask=settings.log_mask,
-        log_rotate_bytes=settings.log_rotate_bytes,
-        log_rotate_seconds=settings.log_rotate_seconds,
-        trace=settings.trace,
-        must_exist=not creates,
-    )
+    return GovernedMemory.from_settings(settings, follow_policies=False, must_exist=not creates)
 
 
 def require_named_store(args: argparse.Namespace) -> None:
