@@ -362,13 +362,17 @@ def test_modules_of_tests_are_no_other_policies(policies: Path) -> None:
 def test_a_token_is_what_the_server_demands(
     policies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that lets in only who shows its token: without it a refusal, with it an answer."""
+    """A server that lets the holder of a token do what the how-to page lists: that is enough."""
     authz = tmp_path / "authz"
     authz.mkdir()
     (authz / ".manifest").write_text('{"revision": "7", "roots": ["system"], "rego_version": 1}')
     (authz / "authz.rego").write_text(
         "package system.authz\n\ndefault allow := false\n\n"
-        'allow if input.identity == "s3cret"\n\nallow if input.path[0] in {"health", "metrics"}\n'
+        'allow if input.path[0] == "health"\n\n'
+        'allow if {\n\tinput.identity == "s3cret"\n'
+        '\t[input.method, concat("/", input.path)] in {\n'
+        '\t\t["POST", "v1/data/memory/read/decision"],\n\t\t["POST", "v1/data/memory/write/decision"],\n'
+        '\t\t["GET", "v1/policies"],\n\t\t["GET", "v1/data/memory/settings"],\n\t}\n}\n'
     )
     arguments = ("--authentication", "token", "--authorization", "basic", "--bundle", policies, authz)
     with OpaProcess(*arguments) as server:
