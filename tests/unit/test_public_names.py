@@ -8,7 +8,18 @@ import sys
 import agent_runtime_ref
 from agent_runtime_ref import errors
 
-HEAVY = ("jsonschema", "jsonschema_rs", "rich", "structlog", "opentelemetry", "yaml", "regorus")
+HEAVY = (
+    "jsonschema",
+    "jsonschema_rs",
+    "rich",
+    "structlog",
+    "opentelemetry",
+    "yaml",
+    "regorus",
+    "requests",
+    "aiohttp",
+    "opa_client",
+)
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -29,6 +40,17 @@ def test_import_is_light() -> None:
 def test_valid_documents_are_checked_without_the_explaining_validator() -> None:
     """Only a refusal pays for the import of jsonschema."""
     assert "jsonschema" not in loaded_after("from agent_runtime_ref.memory import MemoryStore\nMemoryStore()")
+
+
+def test_only_who_asks_an_opa_server_pays_for_its_client() -> None:
+    """With the embedded engine none of the HTTP libraries is imported, settings of a server or not."""
+    opened = (
+        "from agent_runtime_ref import GovernedMemory\n"
+        "from agent_runtime_ref.policy.opa_server import OpaSettings\n"
+        "GovernedMemory.open('memory:', opa=OpaSettings()).close()"
+    )
+
+    assert loaded_after(opened) & {"requests", "aiohttp", "opa_client"} == set()
 
 
 def test_every_public_name_has_a_home() -> None:
