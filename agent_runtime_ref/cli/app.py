@@ -23,7 +23,7 @@ COMMANDS = {
     "read": ("read", "run a retrieval query through the read gate"),
     "write": ("write", "offer a memory to the write gate"),
     "forget": ("forget", "remove everything about a subject, and print the receipt"),
-    "quarantine": ("quarantine", "look at the review queue"),
+    "quarantine": ("quarantine", "work the review queue: list, show, release, reject"),
     "policy": ("policy", "ask the policies for a decision"),
     "trace": ("trace", "look at what the decision log says about a trace or a record"),
     "lint": ("lint", "check schemas, documents, configs, seeds and policies"),

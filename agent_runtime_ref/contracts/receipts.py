@@ -117,7 +117,6 @@ class ReviewReceipt:
     def to_document(self) -> dict[str, Any]:
         """Return the review_receipt document; of a removed record it holds no content."""
         return {
-            "kind": "review_receipt",
             "operation": self.operation,
             "record_id": self.before.memory_id,
             "tenant_id": self.before.tenant_id,

@@ -14,6 +14,8 @@ Line = dict[str, Any]
 _FATES = {
     "memory_persisted": "written",
     "memory_quarantined": "quarantined",
+    "memory_released": "released",
+    "memory_rejected": "rejected",
     "plan_mismatch": "dropped_by_second_check",
 }
 
