@@ -80,10 +80,14 @@ class Hindsight:
 
         `question` is the policy's input; its candidates are ignored. Without `ranked` the order is not
         known, and whatever the policy admits counts as returned, whatever the limit.
+
+        Raises:
+            EngineFailureError: the question is one that no gate would have asked.
         """
         try:
             return self._read(question, records, ranked)
         except EngineFailureError as failure:
+            _raise_if_unaskable(failure)
             return ReadOutcome((_failure(failure.reason),))
         except StoreCapabilityError:
             # No store would carry the plan out: the gate refuses the read with this error.

@@ -1,0 +1,337 @@
+"""`policy replay`: what other policies would have made of recorded decisions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref import GovernedMemory
+from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.testing import FrozenClock
+from tests.acceptance.command import Command
+from tests.acceptance.replay_logs import as_opa_logs, filled, logged, policies_with
+from tests.support import caller, candidate, note, query
+
+COUNTS = ("newly_exposed", "newly_hidden", "newly_admitted", "newly_refused", "newly_quarantined")
+
+
+def _high_only(settings: dict[str, Any]) -> None:
+    settings["trust_floors"] = {"low": ["short_term"], "medium": ["profile"], "high": ["long_term"]}
+
+
+def _no_floor(settings: dict[str, Any]) -> None:
+    settings["classes"]["long_term"]["confidence_floor_millionths"] = 0
+
+
+def _high_floor(settings: dict[str, Any]) -> None:
+    settings["classes"]["long_term"]["confidence_floor_millionths"] = 950_000
+
+
+def _marketing(settings: dict[str, Any]) -> None:
+    settings["purposes"]["marketing"] = settings["purposes"]["planning"]
+
+
+def _nothing(_: dict[str, Any]) -> None:
+    return None
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A decision log of four admitted writes, a refused one, three reads and a refused one."""
+    return logged(tmp_path / "decisions.jsonl")
+
+
+def _replayed(
+    command: Command, tmp_path: Path, log: Path, change: Any, *more: str
+) -> tuple[int, dict[str, Any]]:
+    answer = command(
+        *("policy", "replay", "--policies", policies_with(tmp_path, change), "--log", log),
+        *("--format", "json", *more),
+    )
+    return answer.code, answer.document
+
+
+def _counts(document: dict[str, Any]) -> dict[str, int]:
+    return {name: document[name] for name in COUNTS if document[name]}
+
+
+def test_the_same_policies_change_nothing(command: Command, tmp_path: Path, log: Path) -> None:
+    """All decisions are unchanged, and the exit code is 0."""
+    code, document = _replayed(command, tmp_path, log, _nothing)
+
+    assert (code, document["decisions"], document["unchanged"]) == (0, 9, 9)
+    assert (_counts(document), document["changes"]) == ({}, [])
+
+
+def test_a_higher_floor_hides_records(command: Command, tmp_path: Path, log: Path) -> None:
+    """Each record that is no longer returned is newly hidden, by the rule that keeps it out; code 0."""
+    code, document = _replayed(command, tmp_path, log, _high_only)
+
+    assert (code, _counts(document)) == (0, {"newly_hidden": 7})
+    assert document["unchanged"] == 6
+    first = document["changes"][0]
+    assert {name: first[name] for name in ("tenant_id", "principal_id", "was", "now", "rule_ids")} == {
+        "tenant_id": "tenant-acme",
+        "principal_id": "user-42",
+        "was": "returned",
+        "now": "kept_out",
+        "rule_ids": ["MEM-R-204"],
+    }
+    assert document["by_rule"][0] == {
+        "rule_id": "MEM-R-204",
+        **dict.fromkeys(COUNTS, 0),
+        "newly_hidden": 7,
+    }
+    assert [row["tenant_id"] for row in document["by_tenant"]] == ["tenant-acme"]
+
+
+def test_a_lower_floor_exposes_records(command: Command, tmp_path: Path, log: Path) -> None:
+    """A record that was kept out and would be returned is newly exposed, and the exit code is 1."""
+    policies = policies_with(tmp_path, _high_only)
+    strict = tmp_path / "strict.jsonl"
+    with GovernedMemory.open("memory:", log=strict, policies=policies, clock=FrozenClock()) as memory:
+        kept = memory.write(candidate("Invoices go out on Monday"), caller=caller()).record
+        memory.read(query(), caller=caller())
+    code, document = _replayed(command, tmp_path, strict, _nothing)
+
+    assert (code, _counts(document)) == (1, {"newly_exposed": 1})
+    (change,) = document["changes"]
+    assert (change["record_id"], change["was"], change["now"]) == (kept.memory_id, "kept_out", "returned")
+    assert change["rule_ids"] == ["MEM-R-204"]
+
+
+def test_what_is_admitted_pushes_another_out(command: Command, tmp_path: Path) -> None:
+    """Within the limit a record that is let in takes the place of the last one, which is newly hidden."""
+    strict, clock = tmp_path / "strict.jsonl", FrozenClock()
+    policies = policies_with(
+        tmp_path, lambda one: one.update(provenance_classes=["short_term", "long_term", "profile"])
+    )
+    with GovernedMemory.open("memory:", log=strict, policies=policies, clock=clock) as memory:
+        older = memory.write(note("The caller waits"), caller=caller()).record
+        clock.advance(seconds=1)
+        newer = memory.write(note("The caller waits still", provenance="unknown"), caller=caller()).record
+        memory.read(query(limit=1), caller=caller())
+    code, document = _replayed(command, tmp_path, strict, _nothing)
+
+    seen = [(one["record_id"], one["was"], one["now"], one["rule_ids"]) for one in document["changes"]]
+    assert seen == [
+        (newer.memory_id, "kept_out", "returned", ["MEM-R-206"]),
+        (older.memory_id, "returned", "outranked", []),
+    ]
+    assert code == 1
+
+
+def test_a_refused_read_that_is_answered_now_says_what_is_not_known(
+    command: Command, tmp_path: Path, log: Path
+) -> None:
+    """From a log alone nothing is known of its records: one exposure without a record, and a sentence."""
+    code, document = _replayed(command, tmp_path, log, _marketing)
+
+    assert (code, _counts(document)) == (1, {"newly_exposed": 1})
+    (change,) = document["changes"]
+    assert (change["record_id"], change["was"], change["now"]) == (None, "denied", "allowed")
+    assert change["rule_ids"] == ["MEM-R-104"]
+    assert document["coverage"]["reads_unknown"] == 1
+
+
+def test_a_refused_read_is_rebuilt_from_a_store(command: Command, tmp_path: Path) -> None:
+    """With --store the records that it would have shown are named, as they were then."""
+    address = f"sqlite:{tmp_path / 'memory.db'}"
+    filled(address).close()
+    answer = command(
+        *("policy", "replay", "--policies", policies_with(tmp_path, _marketing)),
+        *("--store", address, "--format", "json"),
+    )
+
+    assert (answer.code, _counts(answer.document)) == (1, {"newly_exposed": 4})
+    assert {one["was"] for one in answer.document["changes"]} == {"denied"}
+    assert None not in {one["record_id"] for one in answer.document["changes"]}
+    assert answer.document["coverage"]["reads_rebuilt"] == 3
+
+
+def test_a_replay_of_a_store_is_an_inspection_on_record(command: Command, tmp_path: Path) -> None:
+    """The look at the records is decided by the policies in force and stands in the log of reads."""
+    address = f"sqlite:{tmp_path / 'memory.db'}"
+    filled(address).close()
+    words = ("policy", "replay", "--policies", policies_path(), "--store", address, "--format", "json")
+    first, second = command(*words).document, command(*words).document
+
+    assert (first["decisions"], second["decisions"]) == (9, 10)
+    traces = command("trace", "inspect", "--store", address, "--format", "json").document
+    operations = [
+        line["input"]["operation"] for trace in traces for line in trace["lines"] if "input" in line
+    ]
+    assert operations.count("inspect") == 2
+    assert second["unchanged"] == 10
+
+
+def test_erased_records_are_counted_as_unknowable(command: Command, tmp_path: Path) -> None:
+    """What was forgotten since could have been in a read; what would have become of it, nobody can tell."""
+    address = f"sqlite:{tmp_path / 'memory.db'}"
+    with filled(address) as memory:
+        memory.write(candidate("Prefers tea", subject="user-42"), caller=caller())
+        memory.read(query(), caller=caller())
+        memory.forget(subject="user-42", caller=caller())
+    answer = command(
+        "policy", "replay", "--policies", policies_path(), "--store", address, "--format", "json"
+    )
+
+    assert answer.document["coverage"]["unknowable"] == {"records": 1, "reads": 1}
+    assert answer.document["unchanged"] == answer.document["decisions"]
+
+
+def test_writes_are_admitted_and_refused(command: Command, tmp_path: Path, log: Path) -> None:
+    """A lower floor admits what was refused, a higher one refuses what was admitted and names the record."""
+    code, lower = _replayed(command, tmp_path, log, _no_floor)
+    assert (code, _counts(lower)) == (0, {"newly_admitted": 1})
+    (change,) = lower["changes"]
+    assert (change["was"], change["now"], change["rule_ids"]) == ("deny", "allow", ["MEM-W-108"])
+
+    code, higher = _replayed(command, tmp_path, log, _high_floor)
+    assert (code, _counts(higher)) == (0, {"newly_refused": 3})
+    assert [one["record_id"] for one in higher["changes"]] == ["mem-000001", "mem-000002", "mem-000003"]
+    assert {one["now"] for one in higher["changes"]} == {"deny"}
+
+
+def test_another_trust_or_retention_is_counted(command: Command, tmp_path: Path, log: Path) -> None:
+    """A write that is kept as before, with another trust, is unchanged and counted as reassigned."""
+    _, document = _replayed(
+        command, tmp_path, log, lambda one: one["sources"]["trusted_service"].update(trust_max="low")
+    )
+
+    assert (document["unchanged"], document["reassigned"]) == (9, 3)
+
+
+def test_time_is_bounded(command: Command, tmp_path: Path, log: Path) -> None:
+    """--since counts from that instant on, --until stops before it; a date is its first moment."""
+    at = json.loads(log.read_text(encoding="utf-8").splitlines()[0])["timestamp"]
+    for options, decisions in (
+        (("--since", at), 9),
+        (("--until", at), 0),
+        (("--since", "2000-01-01", "--until", "2100-01-01"), 9),
+        (("--since", "2100-01-01"), 0),
+    ):
+        assert _replayed(command, tmp_path, log, _high_only, *options)[1]["decisions"] == decisions
+
+    answer = command("policy", "replay", "--policies", policies_path(), "--log", log, "--since", "yesterday")
+    assert (answer.code, "`yesterday` is no date" in answer.err) == (2, True)
+
+
+def test_a_damaged_line_is_named(command: Command, tmp_path: Path, log: Path) -> None:
+    """A line that is no JSON, or no decision of ours, ends with code 2, its file and its number."""
+    lines = log.read_text(encoding="utf-8").splitlines()
+    own = json.loads(lines[0])
+    del own["input"]["candidates"]
+    for number, line in ((1, lines[0][:-5]), (2, json.dumps(own)), (3, '{"type":"decision"}')):
+        log.write_text("\n".join([*lines[: number - 1], line, *lines[number:]]) + "\n", encoding="utf-8")
+        answer = command("policy", "replay", "--policies", policies_path(), "--log", log)
+        assert (answer.code, answer.out) == (2, "")
+        assert f"{log}:{number}: " in answer.err
+
+
+def test_a_tampered_chain_warns(command: Command, tmp_path: Path, log: Path) -> None:
+    """What is replayed may not be what was decided: a warning with the place, and the answer all the same."""
+    text = log.read_text(encoding="utf-8")
+    log.write_text(text.replace('"confidence_millionths":300000', '"confidence_millionths":600000'), "utf-8")
+    answer = command("policy", "replay", "--policies", policies_path(), "--log", log, "--format", "json")
+
+    assert "warning: " in answer.err
+    assert "the chain of the log does not hold" in answer.err
+    assert _counts(answer.document) == {"newly_admitted": 1}
+
+
+def test_the_log_of_an_opa_server_is_read(command: Command, tmp_path: Path, log: Path) -> None:
+    """Its questions and answers are replayed by the same command; nothing changes under the same policies."""
+    opa = as_opa_logs(log, tmp_path / "opa.jsonl")
+    code, same = _replayed(command, tmp_path, opa, _nothing)
+    assert (code, same["unchanged"], same["decisions"]) == (0, 12, 12)
+
+    code, changed = _replayed(command, tmp_path, opa, _high_only)
+    assert (code, _counts(changed)) == (0, {"newly_hidden": 7})
+
+
+def test_what_cannot_be_asked_again_is_counted(command: Command, tmp_path: Path, log: Path) -> None:
+    """A masked or strange input, a newer version and a failed engine are no decisions of the policies."""
+    own = json.loads(log.read_text(encoding="utf-8").splitlines()[0])
+    masked = {**own, "masked": ["/input/caller/principal_id"]}
+    newer = {**own, "input_version": 99}
+    strange = {**own, "input": {**own["input"], "caller": {"principal_id": "<nobody>", "tenant_id": 5}}}
+    failed = {
+        **own,
+        "result": {"allow": False, "effect": "deny", "deny": [{"rule_id": "ENGINE", "reason": "x"}]},
+    }
+    log.write_text(
+        "".join(f"{json.dumps(one)}\n" for one in (masked, newer, failed, strange)), encoding="utf-8"
+    )
+    _, document = _replayed(command, tmp_path, log, _high_floor)
+
+    assert document["coverage"]["not_replayed"] == {
+        "engine_failure": 1,
+        "input_malformed": 1,
+        "input_masked": 1,
+        "input_version_newer": 1,
+    }
+    assert (document["decisions"], document["unchanged"]) == (4, 0)
+    text = command("policy", "replay", "--policies", policies_path(), "--log", log).out
+    assert "1 decisions were not replayed: a mask took parts of the input out." in text
+
+
+def test_text_says_what_it_covers(command: Command, tmp_path: Path, log: Path) -> None:
+    """Counts first, then who and what, and at the end how many of the considered records the log names."""
+    answer = command("policy", "replay", "--policies", policies_with(tmp_path, _high_only), "--log", log)
+
+    assert answer.out.startswith("9 decisions replayed, 6 unchanged\n  7 newly hidden\n")
+    assert "  MEM-R-204: 7 newly hidden\n" in answer.out
+    assert answer.out.endswith("The answer covers 9 of 9 records that 4 reads considered.\n")
+
+
+def test_sarif_names_rule_and_place(command: Command, tmp_path: Path, log: Path) -> None:
+    """One result for each rule and kind of change; an exposure is an error, what is hidden a note."""
+    policies = policies_with(tmp_path, lambda one: (_high_only(one), _marketing(one)))
+    answer = command("policy", "replay", "--policies", policies, "--log", log, "--format", "sarif")
+    (run,) = answer.document["runs"]
+
+    assert answer.document["version"] == "2.1.0"
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    seen = {(one["ruleId"], one["level"], one["properties"]["count"]) for one in run["results"]}
+    assert seen == {("MEM-R-104", "error", 1), ("MEM-R-204", "note", 7)}
+    for result in run["results"]:
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].endswith(".rego")
+        assert place["region"]["startLine"] >= 1
+        assert len(result["partialFingerprints"]) == 1
+        assert result["message"]["text"]
+
+
+def test_markdown_is_escaped_and_bounded(command: Command, tmp_path: Path, log: Path) -> None:
+    """Names out of a log stand in a table as text, at most fifty changes; counts come first."""
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    read = next(line for line in lines if line["type"] == "decision" and "considered" in line)
+    evil = "a|b`<img src=x>@team [x](http://y)\n# head \u202e"
+    read["decision_id"] = evil
+    log.write_text("".join(f"{json.dumps(read)}\n" for _ in range(20)), encoding="utf-8")
+    answer = command(
+        *("policy", "replay", "--policies", policies_with(tmp_path, _high_only)),
+        *("--log", log, "--format", "markdown"),
+    )
+
+    assert answer.out.startswith("## What this change of policies would have changed\n\nReplayed over 20 ")
+    rows = [line for line in answer.out.splitlines() if line.startswith("| newly hidden | mem")]
+    assert len(rows) == 50
+    assert "10 more are in the JSON report." in answer.out
+    for forbidden in ("<img", "@team", "](", "\u202e", "\n# head"):
+        assert forbidden not in answer.out
+    assert r"a\|b\`&lt;img" in rows[0]
+
+
+def test_what_is_asked_for_must_be_there(command: Command, tmp_path: Path, log: Path) -> None:
+    """Neither a log nor a store, both, or a file that is not there: code 2 and one sentence."""
+    base = ("policy", "replay", "--policies", policies_path())
+    for words in ((), ("--log", log, "--store", "memory:"), ("--log", tmp_path / "nowhere.jsonl")):
+        answer = command(*base, *words)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.count("\n") == 1
