@@ -37,15 +37,15 @@ def only_shifts(bundle: Bundle) -> bool:
     import regorus
 
     engine: Any = regorus.Engine()
-    for path, text in bundle.modules:
-        # Rules of other packages are reached by an import, which is looked at, or by their whole path.
-        if package_of(text).startswith(_PACKAGE):
-            engine.add_policy(path, text)
     try:
+        for path, text in bundle.modules:
+            # Rules of other packages are reached by an import, which is looked at, or by their whole path.
+            if package_of(text).startswith(_PACKAGE):
+                engine.add_policy(path, text)
         modules = json.loads(engine.get_ast_as_json())
         _require_imports(modules)
         _follow([rule for module in modules for rule in module["ast"]["rules"]])
-    except (_UnprovenError, KeyError, TypeError, IndexError, ValueError, RecursionError):
+    except (_UnprovenError, RuntimeError, KeyError, TypeError, IndexError, ValueError, RecursionError):
         return False
     return True
 

@@ -1,0 +1,237 @@
+"""`policy diff`: what two sets of policies differ in, wherever they are."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref.resources import policies_path
+from tests.acceptance.command import Command
+from tests.acceptance.replay_logs import policies_with
+
+FILTERS = "memory/read/filters.rego"
+CONTROLS = "compliance/controls.yaml"
+WHO = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+def _changed(settings: dict[str, Any]) -> None:
+    settings["trust_floors"]["low"] = ["short_term", "long_term"]
+    settings["trust_floors"]["medium"] = ["profile"]
+    settings["limits"]["query_max"] = 50
+    settings["limits"]["fresh"] = True
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Policies with other settings, a rule retitled and rewritten, one gone, and one control more."""
+    path = policies_with(tmp_path, _changed)
+    rules = path / FILTERS
+    text = rules.read_text(encoding="utf-8")
+    assert "# title: Only active records" in text
+    text = text.replace("# title: Only active records", "# title: Only live records")
+    start = text.index("# METADATA\n# title: A summary never stands")
+    rules.write_text(
+        text[:start].replace('candidate.status == "active"', 'candidate.status == "live"'), "utf-8"
+    )
+    controls = path / CONTROLS
+    added = (
+        "  - id: NEW-1\n    framework: House\n    title: New\n    evidence: None.\n    rules: [MEM-R-202]\n"
+    )
+    controls.write_text(controls.read_text(encoding="utf-8").rstrip("\n") + "\n" + added, encoding="utf-8")
+    return path
+
+
+def _archive(folder: Path, target: Path) -> Path:
+    with tarfile.open(target, "w:gz") as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.name.endswith("_test.rego"):
+                raw = path.read_bytes()
+                entry = tarfile.TarInfo(f"/{path.relative_to(folder).as_posix()}")
+                entry.size = len(raw)
+                archive.addfile(entry, io.BytesIO(raw))
+    return target
+
+
+def _repository(folder: Path, *versions: Path) -> Path:
+    """Return a repository with a commit, tagged v1, v2 ..., for each version of `policies`."""
+    top = folder / "repository"
+    top.mkdir()
+    _git(top, "init", "--quiet")
+    for number, version in enumerate(versions, start=1):
+        shutil.rmtree(top / "policies", ignore_errors=True)
+        shutil.copytree(version, top / "policies")
+        _git(top, "add", "--all")
+        _git(top, "commit", "--quiet", "--message", "policies")
+        _git(top, "tag", f"v{number}")
+    return top
+
+
+def _git(top: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=top, check=True, capture_output=True, env={**os.environ, **WHO})
+
+
+def test_nothing_differs(command: Command) -> None:
+    """The same policies on both sides: code 0, and a word that says so."""
+    answer = command("policy", "diff", policies_path(), policies_path())
+
+    assert (answer.code, answer.out) == (0, "no difference\n")
+
+
+def test_settings_are_told_by_path(command: Command, other: Path) -> None:
+    """Each value that differs stands with its path, what it was and what it is; code 1."""
+    answer = command("policy", "diff", policies_path(), other, "--format", "json")
+    found = answer.document["settings"]
+
+    assert (answer.code, answer.document["same"]) == (1, False)
+    assert found["added"] == [{"path": "memory.settings.limits.fresh", "new": True}]
+    assert found["removed"] == []
+    assert {"path": "memory.settings.limits.query_max", "old": 100, "new": 50} in found["changed"]
+    assert {
+        "path": "memory.settings.trust_floors.low",
+        "old": ["short_term"],
+        "new": ["short_term", "long_term"],
+    } in found["changed"]
+    assert len(found["changed"]) == 3
+
+
+def test_rules_are_told_by_id(command: Command, other: Path) -> None:
+    """A rule that went, one whose METADATA and text changed, with the lines; controls beside them."""
+    document = command("policy", "diff", policies_path(), other, "--format", "json").document
+
+    assert [one["rule_id"] for one in document["rules"]["removed"]] == ["MEM-R-207"]
+    (changed,) = document["rules"]["changed"]
+    assert changed["rule_id"] == "MEM-R-202"
+    assert changed["changes"]["title"] == {"old": "Only active records", "new": "Only live records"}
+    assert '+\tnot candidate.status == "live"' in changed["changes"]["text"]
+    assert [one["control_id"] for one in document["controls"]["added"]] == ["NEW-1"]
+    assert document["controls"]["compared"] is True
+
+
+def test_text_outside_of_rules_is_told_by_package(command: Command, tmp_path: Path) -> None:
+    """A helper has no id; that it changed is told with its package."""
+    path = policies_with(tmp_path, lambda one: None)
+    rules = path / FILTERS
+    rules.write_text(rules.read_text(encoding="utf-8") + "\nhelper_of_nobody := 1\n", encoding="utf-8")
+    document = command("policy", "diff", policies_path(), path, "--format", "json").document
+
+    # Behind the last rule of a file it counts as that rule's.
+    (rule,) = document["rules"]["changed"]
+    assert rule["changes"]["text"][-1] == "+helper_of_nobody := 1"
+    text = rules.read_text(encoding="utf-8").replace("\nhelper_of_nobody := 1\n", "")
+    rules.write_text(text.replace("import rego.v1\n", "import rego.v1\n\nhelper_of_nobody := 1\n"), "utf-8")
+    document = command("policy", "diff", policies_path(), path, "--format", "json").document
+    (package,) = document["packages"]["changed"]
+    assert package["package"] == "memory.read"
+    assert "+helper_of_nobody := 1" in package["changes"]["text"]
+
+
+def test_a_bundle_is_compared_with_a_folder(command: Command, tmp_path: Path, other: Path) -> None:
+    """An archive counts as the folder that it was made of."""
+    archive = _archive(other, tmp_path / "bundle.tar.gz")
+
+    assert command("policy", "diff", other, archive).code == 0
+    assert command("policy", "diff", policies_path(), archive).code == 1
+
+
+def test_revisions_are_compared(command: Command, tmp_path: Path, other: Path, monkeypatch: Any) -> None:
+    """A revision is read without a checkout, with its folder `policies` or the one that is named."""
+    top = _repository(tmp_path, policies_path(), other)
+    monkeypatch.chdir(top)
+
+    assert command("policy", "diff", "v1", "v1:policies").code == 0
+    assert command("policy", "diff", "v2", other).code == 0
+    assert command("policy", "diff", "HEAD~1", policies_path()).code == 0
+    document = command("policy", "diff", "v1", "v2", "--format", "json").document
+    assert [one["rule_id"] for one in document["rules"]["removed"]] == ["MEM-R-207"]
+    assert document["old"]["source"] == "v1"
+
+
+def test_links_in_a_revision_are_not_followed(command: Command, tmp_path: Path, monkeypatch: Any) -> None:
+    """A link is no file of a bundle, whatever it leads to."""
+    version = policies_with(tmp_path, lambda one: None)
+    (version / "memory/read/extra.rego").symlink_to("/etc/passwd")
+    top = tmp_path / "repository"
+    top.mkdir()
+    _git(top, "init", "--quiet")
+    shutil.copytree(version, top / "policies", symlinks=True)
+    _git(top, "add", "--all")
+    _git(top, "commit", "--quiet", "--message", "policies")
+    monkeypatch.chdir(top)
+
+    assert command("policy", "diff", "HEAD", policies_path()).out == "no difference\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("--output=/tmp/x", "is no folder, no bundle and no git revision"),
+        ("--upload-pack=touch x:y", "is no folder, no bundle and no git revision"),
+        ("nowhere", "git knows no revision `nowhere` here"),
+        ("v1:nowhere", "there is no `nowhere` in git revision `v1`"),
+        ("v1:../../etc", "there is no `../../etc` in git revision `v1`"),
+        (":policies", "is no folder, no bundle and no git revision"),
+        ("v1;touch x", "is no folder, no bundle and no git revision"),
+    ],
+)
+def test_what_is_no_revision_is_refused(
+    command: Command, tmp_path: Path, monkeypatch: Any, name: str, said: str
+) -> None:
+    """Nothing that git could take for an option gets to it; each mistake is one sentence and code 2."""
+    top = _repository(tmp_path, policies_path())
+    monkeypatch.chdir(top)
+    answer = command("policy", "diff", "--", name, policies_path())
+
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert not (top / "x").exists()
+
+
+def test_git_that_is_missing_is_said(command: Command, tmp_path: Path, monkeypatch: Any) -> None:
+    """Without git, or outside of a repository, a revision cannot be named: a sentence and code 2."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    answer = command("policy", "diff", "main", policies_path())
+    assert (answer.code, "in no git repository" in answer.err) == (2, True)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answer = command("policy", "diff", "main", policies_path())
+    assert (answer.code, "git is not installed" in answer.err) == (2, True)
+
+
+def test_text_and_markdown_count_first(command: Command, other: Path) -> None:
+    """People get counts, then rows; what could act on a page or a terminal is text."""
+    text = command("policy", "diff", policies_path(), other).out
+    assert text.startswith("rules: 0 added, 1 removed, 1 changed\n  ~ MEM-R-202: title")
+    assert "  ~ memory.settings.limits.query_max: 100 -> 50\n" in text
+
+    rules = other / FILTERS
+    evil = "<script>|@team` [x](http://y)"
+    rules.write_text(rules.read_text("utf-8").replace("Only live records", evil), encoding="utf-8")
+    page = command("policy", "diff", policies_path(), other, "--format", "markdown").out
+    assert page.startswith("## Change of policies\n")
+    assert "| rules | 0 | 1 | 1 |" in page
+    for forbidden in ("<script>", "@team", "](http"):
+        assert forbidden not in page
+
+
+def test_policies_of_another_version_are_compared(command: Command, tmp_path: Path) -> None:
+    """A bundle that this version could not decide by has no digest, and can be compared all the same."""
+    path = policies_with(tmp_path, lambda one: one.pop("limits"))
+    document = command("policy", "diff", path, policies_path(), "--format", "json").document
+
+    assert document["old"]["digest"] is None
+    assert all(one["path"].startswith("memory.settings.limits.") for one in document["settings"]["added"])
