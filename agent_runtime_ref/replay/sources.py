@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_runtime_ref.errors import BundleError, UsageError
 from agent_runtime_ref.policy.bundle import Bundle, bundle_of
-from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, decides, read_content
+from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, read_content
 from agent_runtime_ref.policy.controls import CONTROLS, Control, read_controls
 from agent_runtime_ref.policy.json_value import decoded, parsed
 from agent_runtime_ref.replay.git import files_of_revision
@@ -85,7 +85,7 @@ def policies_at(name: str) -> Policies:
     found = content.files()
     if content.is_archive:
         raw = next((one for path_, one in found if path_.endswith(CONTROLS)), None)
-    files = {path_: one for path_, one in found if decides(path_, in_archive=content.is_archive)}
+    files = {path_: one for path_, one in found if _is_policy(path_)}
     if not any(path_.endswith(".rego") for path_ in files):
         raise BundleError("bundle_missing", f"no Rego module in `{name}`")
     return Policies(name, content, files, None if raw is None else _controls(name, raw))
@@ -95,8 +95,15 @@ def _of_revision(name: str) -> tuple[Content, bytes | None]:
     files = files_of_revision(name)
     if len(files) == 1 and not files[0][0]:
         return Content(Path(name), files, is_archive=True), None
-    deciding = tuple((path, raw) for path, raw in files if decides(path, in_archive=False))
-    return Content(Path(name), deciding, is_archive=False), dict(files).get(CONTROLS)
+    return Content(Path(name), files, is_archive=False), dict(files).get(CONTROLS)
+
+
+def _is_policy(path: str) -> bool:
+    """Tell whether a file is a part of the policies; tests and hidden files are not."""
+    parts = PurePosixPath(path.lstrip("/")).parts
+    if any(part.startswith(".") for part in parts):
+        return parts == (MANIFEST,)
+    return parts[-1] == _DATA or (parts[-1].endswith(".rego") and not parts[-1].endswith("_test.rego"))
 
 
 def _controls(name: str, raw: bytes) -> tuple[Control, ...]:
