@@ -6,7 +6,7 @@ canonical form of them: whoever verifies needs no JSON library that agrees with 
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,11 +40,7 @@ class Lines(list[str]):
     A store passes the object on to its log as it came, so that an event can be exported with its place.
     """
 
-    __slots__ = ("sealed",)
-
-    def __init__(self, bodies: Iterable[str] = ()) -> None:
-        super().__init__(bodies)
-        self.sealed: list[str] = []
+    sealed: Sequence[str] = ()
 
 
 class Sealed(NamedTuple):
@@ -60,8 +56,9 @@ def seal(body_json: str, seq: int, prev_hash: str) -> tuple[str, str]:
     """The line that stands in the log for `body_json`, a JSON object's text, and the line's hash."""
     assert body_json.startswith("{") and body_json.endswith("}"), "a log line is the text of one JSON object"
     digest = _digest(body_json, seq, prev_hash)
-    comma = "" if _is_empty(body_json[1:]) else ","
-    return f'{{"seq":{seq},"prev_hash":"{prev_hash}","hash":"{digest}"{comma}{body_json[1:]}', digest
+    rest = body_json[1:]
+    comma = "," if rest.startswith('"') or not _is_empty(rest) else ""
+    return f'{{"seq":{seq},"prev_hash":"{prev_hash}","hash":"{digest}"{comma}{rest}', digest
 
 
 def seal_all(bodies: Iterable[str], *, seq: int, prev_hash: str) -> Iterator[tuple[int, str]]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from agent_runtime_ref.telemetry import chain as sealing
 from agent_runtime_ref.telemetry.chain import Position
 from agent_runtime_ref.telemetry.events import Event
 
@@ -21,7 +19,9 @@ _CHAIN, _SEQ, _HASH = "log_chain", "log_seq", "log_hash"
 _SEQ_MAX = 2**62
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 # An event line begins with its type and its id, right behind the seal.
-_EVENT_LINE = re.compile(r'\{"seq":[0-9]+,"prev_hash":"\w+","hash":"\w+","type":"event","event_id":"([^"]+)"')
+_EVENT_LINE = re.compile(
+    r'\{"seq":([0-9]+),"prev_hash":"[0-9a-f]{64}","hash":"([0-9a-f]{64})","type":"event","event_id":"([^"]+)"'
+)
 
 
 def chain_name(log_mode: str, *, read: bool) -> str:
@@ -37,7 +37,7 @@ def placed(events: Sequence[Event], sealed: Sequence[str], *, chain: str) -> lis
     for line in sealed:
         found = _EVENT_LINE.match(line)
         if found is not None:
-            places[found[1]] = sealing.head(line)
+            places[found[3]] = int(found[1]), found[2]
     return [_placed(event, chain, places.get(event.event_id)) for event in events]
 
 
@@ -58,4 +58,5 @@ def is_position(found: tuple[Any, Any, Any]) -> bool:
 def _placed(event: Event, chain: str, place: tuple[int, str] | None) -> Event:
     if place is None:
         return event
-    return replace(event, payload={**event.payload, _CHAIN: chain, _SEQ: place[0], _HASH: place[1]})
+    payload = {**event.payload, _CHAIN: chain, _SEQ: place[0], _HASH: place[1]}
+    return Event(event.event_type, event.trace_id, event.at_us, payload)

@@ -262,3 +262,11 @@ def test_a_body_says_nothing_of_its_place() -> None:
     forged = json.dumps({"x": 1, "seq": 1, "prev_hash": chain.GENESIS, "hash": "0" * 64}).encode()
 
     assert told(verified(forged + b"\n" + line)) == [(1, "altered")]
+
+
+def test_a_first_line_that_stands_too_late_is_no_archived_beginning() -> None:
+    """Even where an anchor knows the line before it: the lines before it are here, only elsewhere."""
+    lines = sealed(6)
+    moved = [lines[2], *lines[:2], *lines[3:]]
+
+    assert told(verified(b"".join(moved), *(position(lines, n) for n in range(1, 7)))) == [(3, "reordered")]
