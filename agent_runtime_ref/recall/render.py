@@ -7,9 +7,14 @@ cannot pass for the frame around it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from agent_runtime_ref.contracts import MemoryRecord
+from agent_runtime_ref.contracts.stored import StoredMemory
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.recall.hits import RecallHit, RecallResult
 
 # Characters that XML 1.0 forbids and terminals act on; tab and line feed may stay.
 _FORBIDDEN = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A)}
@@ -54,3 +59,63 @@ def render_memories(records: Sequence[MemoryRecord], *, decision_id: str) -> str
         lines.append(f"<memory{head}>{element_text(record.content)}</memory>")
     lines.append("</retrieved_memories>")
     return "\n".join(lines)
+
+
+def render_recall_context(result: RecallResult) -> str:
+    """Return the hits of a recall as a block for a prompt; an empty string where there are none."""
+    if not result.hits:
+        return ""
+    query = result.query
+    head = _attributes(
+        ("query_id", query.query_id),
+        ("normalized_query", query.normalized_text),
+        ("user_scope", query.user_scope),
+    )
+    lines = [f"<recalled_context{head}>"]
+    for hit in result.hits:
+        lines.extend(_hit_lines(hit))
+    lines.append("</recalled_context>")
+    return "\n".join(lines)
+
+
+def render_remote_profile(record: StoredMemory) -> str:
+    """Return a profile snapshot as the block that a conversation begins with, and where it came from."""
+    head = _attributes(
+        ("memory_id", record.memory_id),
+        ("source_id", record.source.source_id),
+        ("captured_at", record.source.captured_at),
+    )
+    return f"<remote_profile{head}>\n{element_text(record.content)}\n</remote_profile>"
+
+
+def _hit_lines(hit: RecallHit) -> Iterable[str]:
+    score, source = hit.score_breakdown, hit.provenance
+    place = _attributes(
+        ("rank", str(hit.rank)),
+        ("memory_id", hit.memory_id),
+        ("user_scope", hit.scope.user_scope),
+        ("memory_kind", hit.scope.memory_kind),
+    )
+    numbers = _attributes(
+        ("total", f"{score.total:.6f}"),
+        ("lexical_coverage", f"{score.lexical_coverage:.6f}"),
+        ("recency", f"{score.recency:.6f}"),
+        ("lexical_contribution", f"{score.lexical_contribution:.6f}"),
+        ("recency_contribution", f"{score.recency_contribution:.6f}"),
+    )
+    origin = _attributes(
+        ("source_id", source.source_id),
+        ("source_type", source.source_type),
+        ("captured_at", source.captured_at),
+    )
+    return (
+        f"<hit{place}>",
+        f"<score{numbers}/>",
+        f"<provenance{origin}/>",
+        f"<snippet>{element_text(hit.snippet)}</snippet>",
+        "</hit>",
+    )
+
+
+def _attributes(*pairs: tuple[str, str]) -> str:
+    return "".join(attribute(name, value) for name, value in pairs)

@@ -1,0 +1,278 @@
+"""`RemoteMemoryStore`: one user's records in one file that only grows. It lies below the gates.
+
+Writers of one file take its lock, read what others appended since they last looked, refuse an id that is
+there, and append one line in one write that is on disk before they return. What has been read once is not
+read again, so an append costs the same however long the file is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock, timestamp
+from agent_runtime_ref.contracts.stored import MemoryKind, MemorySource, StoredMemory, captured
+from agent_runtime_ref.errors import (
+    RemoteMemoryCorruptionError,
+    RemoteMemoryDuplicateError,
+    RemoteMemoryError,
+    RemoteMemoryValidationError,
+    StoreCapabilityError,
+)
+from agent_runtime_ref.remote_memory.lines import LINE_BYTES_MAX, line_of, records_of
+from agent_runtime_ref.telemetry import diagnostics
+
+__all__ = ["DEFAULT_USER", "RemoteMemoryStore", "user_scope_of"]
+
+DEFAULT_USER = "local-user"
+
+
+def user_scope_of(user_id: str) -> str:
+    """Return what stands for a user in file names and records: 16 hex digits of a digest of the id.
+
+    A digest, so that ids with separators, `..` or upper case never name each other's files.
+
+    Raises:
+        RemoteMemoryValidationError: the id is blank or no text.
+    """
+    if type(user_id) is not str or not user_id.strip():
+        raise RemoteMemoryValidationError("user_id must not be empty")
+    return hashlib.sha256(user_id.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class RemoteMemoryStore:
+    """Appends and reads the records of one user; safe for threads, and for processes over the same file."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        user_id: str = DEFAULT_USER,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        """Name the file; it is made by the first append."""
+        self.path = Path(path)
+        self.user_scope = user_scope_of(user_id)
+        self.torn_bytes = 0  # of a last line that was cut short, as it was last found or repaired
+        self._clock = clock or SystemClock()
+        self._ids = ids or RandomIds()
+        self._guard = threading.Lock()
+        self._records: list[StoredMemory] = []
+        self._known: set[str] = set()
+        self._view: tuple[StoredMemory, ...] | None = None
+        self._tail = b""  # behind the last line feed
+        self._offset = 0  # of the first byte that has not been taken
+        self._identity: tuple[int, int] | None = None
+
+    def append(
+        self,
+        *,
+        kind: MemoryKind,
+        content: str,
+        summary: str,
+        source: MemorySource,
+        memory_id: str | None = None,
+        stored_at: str | None = None,
+        retracts: str | None = None,
+    ) -> StoredMemory:
+        """Keep one record and return it; it is on disk by then.
+
+        Raises:
+            RemoteMemoryValidationError: a field is blank, of the wrong type or no instant.
+            RemoteMemoryDuplicateError: a record of that id is there.
+            RemoteMemoryScopeError: the file belongs to another user.
+            RemoteMemoryError: the file cannot be written; what was written of the line is taken back.
+        """
+        record = StoredMemory(
+            memory_id=self._ids.new("memory") if memory_id is None else memory_id,
+            user_scope=self.user_scope,
+            kind=_kind(kind),
+            content=content,
+            summary=summary,
+            source=source,
+            stored_at=timestamp(self._clock.now_us()) if stored_at is None else stored_at,
+            retracts=retracts,
+        )
+        record.check()
+        line = line_of(record)
+        if len(line) > LINE_BYTES_MAX:
+            raise RemoteMemoryValidationError(f"the record has {len(line)} bytes, at most {LINE_BYTES_MAX}")
+        with self._guard, self._locked() as descriptor:
+            self._catch_up(descriptor)
+            self._repair(descriptor)
+            if record.memory_id in self._known:
+                raise RemoteMemoryDuplicateError(f"memory_id `{record.memory_id}` is there already")
+            self._write(descriptor, line)
+            self._take(record, len(line))
+        return record
+
+    def read_all(self) -> Sequence[StoredMemory]:
+        """Return every record in the order of the file, retracted ones and retractions too.
+
+        Raises:
+            RemoteMemoryCorruptionError: a line is no record; the message names it.
+            RemoteMemoryScopeError: the file belongs to another user.
+        """
+        with self._guard:
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                self._forget()
+            except OSError as error:
+                raise self._failed(error) from error
+            else:
+                try:
+                    self._catch_up(descriptor)
+                finally:
+                    os.close(descriptor)
+            if self._view is None:
+                self._view = (*self._records, *self._unended())
+            return self._view
+
+    def latest_profile(self) -> StoredMemory | None:
+        """Return the snapshot that was captured last and not retracted, or None."""
+        records = self.read_all()
+        gone = {record.retracts for record in records if record.retracts is not None}
+        profiles = [
+            (captured("captured_at", record.source.captured_at), place, record)
+            for place, record in enumerate(records)
+            if record.kind is MemoryKind.PROFILE and record.memory_id not in gone
+        ]
+        return max(profiles)[2] if profiles else None
+
+    def _catch_up(self, descriptor: int) -> None:
+        """Take the records that were appended since; all of them where another file has the name by now."""
+        status = os.fstat(descriptor)
+        identity = (status.st_dev, status.st_ino)
+        if self._identity != identity or status.st_size < self._offset + len(self._tail):
+            self._forget()
+            self._identity = identity
+        data = _read(descriptor, self._offset, status.st_size - self._offset)
+        whole = data.rfind(b"\n") + 1
+        for record in records_of(
+            data[:whole], path=str(self.path), first_line=len(self._records) + 1, user_scope=self.user_scope
+        ):
+            self._take(record, 0)
+        self._offset += whole
+        if data[whole:] != self._tail:
+            self._tail, self._view = data[whole:], None
+        self.torn_bytes = 0 if self._unended() else len(self._tail)
+
+    def _unended(self) -> tuple[StoredMemory, ...]:
+        """Return the last record where only its line feed is missing: an editor may have left it out."""
+        try:
+            return tuple(
+                records_of(
+                    self._tail + b"\n" if self._tail else b"",
+                    path=str(self.path),
+                    first_line=len(self._records) + 1,
+                    user_scope=self.user_scope,
+                )
+            )
+        except RemoteMemoryCorruptionError:
+            return ()
+
+    def _repair(self, descriptor: int) -> None:
+        """End the last line if it is whole, else move what is left of it into a file beside this one."""
+        if not self._tail:
+            return
+        unended = self._unended()
+        if unended:
+            self._write(descriptor, b"\n")
+            self._take(unended[0], len(self._tail) + 1)
+        else:
+            aside = self.path.with_name(f"{self.path.name}.torn")
+            try:
+                with open(aside, "ab", opener=_private) as file:
+                    file.write(self._tail + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.ftruncate(descriptor, self._offset)
+            except OSError as error:
+                raise self._failed(error) from error
+            diagnostics.warning("remote_memory_repaired", path=str(aside), size=len(self._tail))
+        self._tail = b""
+
+    def _take(self, record: StoredMemory, size: int) -> None:
+        if record.memory_id in self._known:
+            place = f"{self.path}:{len(self._records) + 1}"
+            raise RemoteMemoryCorruptionError(f"{place}: memory_id `{record.memory_id}` stands twice")
+        self._records.append(record)
+        self._known.add(record.memory_id)
+        self._offset += size
+        self._view = None
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        end = os.fstat(descriptor).st_size
+        try:
+            written = os.write(descriptor, data)
+            if written != len(data):
+                raise OSError(f"{written} of {len(data)} bytes were written; the disk may be full")
+            os.fsync(descriptor)
+        except OSError as error:
+            os.ftruncate(descriptor, end)
+            raise self._failed(error) from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The open file, made where there is none, locked against every other writer."""
+        try:
+            import fcntl
+        except ImportError as error:  # pragma: no cover - Windows
+            raise StoreCapabilityError(str(self.path), "it is locked with fcntl, which is missing") from error
+        while True:
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            except OSError as error:
+                raise self._failed(error) from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if self._is_current(descriptor):
+                    yield descriptor
+                    return
+            finally:
+                os.close(descriptor)  # gives up the lock too
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Tell whether the file still has its name: somebody may have put another in its place meanwhile."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def _forget(self) -> None:
+        self._records.clear()
+        self._known.clear()
+        self._view, self._tail, self._offset, self._identity = None, b"", 0, None
+
+    def _failed(self, error: OSError) -> RemoteMemoryError:
+        return RemoteMemoryError(f"`{self.path}`: {error.strerror or error}")
+
+
+def _kind(kind: str) -> MemoryKind:
+    try:
+        return MemoryKind(kind)
+    except ValueError:
+        raise RemoteMemoryValidationError(f"kind must be one of {', '.join(MemoryKind)}") from None
+
+
+def _read(descriptor: int, start: int, size: int) -> bytes:
+    """Return `size` bytes from `start`; fewer where the file ends earlier."""
+    parts = []
+    while size > 0:
+        part = os.pread(descriptor, min(size, 1 << 26), start)
+        if not part:
+            break
+        parts.append(part)
+        start, size = start + len(part), size - len(part)
+    return b"".join(parts)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
