@@ -60,7 +60,7 @@ def build_bundle(policies: Path, *, revision: str | None = None, signer: Signer 
     content = read_content(policies)
     bundle = bundle_of(content)
     EmbeddedEngine(bundle).close()  # what does not parse, or permits an empty question, is not shipped
-    files = {name: raw for name, raw in content.files() if decides(name, in_archive=content.is_archive)}
+    files = {name: raw for name, raw in content.files() if decides(name, edited=not content.is_archive)}
     document = parsed(MANIFEST, files.pop(MANIFEST)) if MANIFEST in files else None
     manifest = manifest_of(document)
     revision = revision or _derived(manifest.revision, bundle.digest)

@@ -73,10 +73,10 @@ def read_tests(location: Path) -> tuple[tuple[str, str], ...]:
     return tuple((path.relative_to(location).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
 
 
-def decides(name: str, *, in_archive: bool) -> bool:
+def decides(name: str, *, edited: bool) -> bool:
     """Say whether a file decides; refuse those that an OPA would load and this loader would not.
 
-    In a folder hidden files are an editor's; nobody edits in an archive.
+    In a folder that somebody may be editing (`edited`), hidden files are the editor's.
 
     Raises:
         BundleError: an OPA would decide by this file, and this loader could not.
@@ -85,11 +85,11 @@ def decides(name: str, *, in_archive: bool) -> bool:
     base = path.name
     if base in {"data.yaml", "data.yml"}:
         raise BundleError("settings_malformed", f"{name}: write data as data.json")
-    hidden = any(part.startswith(".") for part in path.parts) and name not in {MANIFEST, SIGNATURES}
-    if hidden and not in_archive:
+    own = name in {MANIFEST, SIGNATURES}
+    if edited and not own and any(part.startswith(".") for part in path.parts):
         return False
-    loaded = base.endswith((".rego", MANIFEST, SIGNATURES)) or base == "data.json"
-    if base in _OTHER_BUNDLES or (loaded and hidden) or (base.endswith(MANIFEST) and name != MANIFEST):
+    loaded = own or base == "data.json" or base.endswith(".rego")
+    if base in _OTHER_BUNDLES or (base.endswith((MANIFEST, SIGNATURES)) and not own):
         raise BundleError("settings_malformed", f"{name} cannot be part of a bundle; take it out")
     return loaded and name != SIGNATURES and not base.endswith("_test.rego")
 
@@ -102,7 +102,7 @@ def _from_folder(location: Path, whole: bool) -> dict[str, bytes]:
         for name in sorted(names):
             path = Path(folder, name)
             relative = path.relative_to(location).as_posix()
-            if not (whole or decides(relative, in_archive=False)):
+            if not (whole or decides(relative, edited=True)):
                 continue
             found[relative] = _read(path, FILE_BYTES_MAX)
             total += len(found[relative])

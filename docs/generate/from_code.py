@@ -22,7 +22,7 @@ _ENGINE_REASONS = {
     "engine_breaker_open": "The OPA server failed several times running and is not asked for a moment.",
     "bundle_mismatch": "The OPA server runs other policies than the ones that were expected.",
     "bundle_missing": "There is no policy to decide with.",
-    "bundle_tampered": "The bundle does not have the digest that was asked for.",
+    "bundle_tampered": "The bundle has another digest than was asked for, or a signature that does not hold.",
     "settings_malformed": "Data or manifest of the bundle are not usable.",
     "input_too_large": "The question is larger than the engine may be asked.",
     "input_malformed": "The question does not follow the schema of the policy's input; no engine was asked.",

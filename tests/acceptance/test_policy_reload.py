@@ -416,9 +416,11 @@ class TestUnderWay:
 class TestWatching:
     """With `reload_seconds` nobody has to ask."""
 
-    def test_it_follows(self, archive: Path, policies: Policies) -> None:
+    @pytest.mark.parametrize("store", ["memory:", "sqlite"])
+    def test_it_follows(self, archive: Path, policies: Policies, tmp_path: Path, store: str) -> None:
         """There and back again, without a call."""
-        with GovernedMemory.open("memory:", policies=archive, reload_seconds=0.02) as memory:
+        address = store if store == "memory:" else f"sqlite:{tmp_path / 'memory.db'}"
+        with GovernedMemory.open(address, policies=archive, reload_seconds=0.02) as memory:
             fill(memory)
             for built in (policies.strict, policies.open):
                 write_bundle(built, archive)
@@ -500,6 +502,46 @@ sys.exit(os.waitstatus_to_exitcode(status))
         assert (done.returncode, done.stderr) == (0, "")
 
 
+class TestFolder:
+    """A folder is followed like an archive."""
+
+    def test_an_edited_folder(self, policies: Policies, tmp_path: Path) -> None:
+        """A changed setting is taken; an editor's files are no change."""
+        folder = tmp_path / "policies"
+        shutil.copytree(policies_path(), folder)
+        with GovernedMemory.open("memory:", policies=folder) as memory:
+            fill(memory)
+            (folder / "memory/settings/.data.json.swp").write_bytes(b"\0")
+            assert memory.reload_policies() is False
+            path = folder / "memory/settings/data.json"
+            settings = json.loads(path.read_text("utf-8"))
+            settings["limits"]["query_max"] = 4
+            path.write_text(json.dumps(settings), "utf-8")
+            assert memory.reload_policies() is True
+            with pytest.raises(PolicyDeniedError, match="limit_out_of_bounds"):
+                answer(memory)
+
+    def test_a_folder_that_keeps_changing(self, tmp_path: Path) -> None:
+        """While somebody writes into it, it is not taken, and `reload_policies` says so."""
+        folder = tmp_path / "policies"
+        shutil.copytree(policies_path(), folder)
+        path = folder / "memory/read/more.rego"
+
+        def grow(_: float) -> None:
+            with path.open("a", encoding="utf-8") as file:
+                file.write("# more\n")
+
+        with pytest.raises(BundleError, match="keeps changing while it is read"):
+            PolicySource.at(folder).settled(grow)
+
+    def test_a_pipe_is_no_bundle(self, tmp_path: Path) -> None:
+        """Nobody waits for what never comes."""
+        os.mkfifo(tmp_path / "pipe")
+
+        with pytest.raises(BundleError, match="is no file"):
+            PolicySource.at(tmp_path / "pipe").content()
+
+
 class TestWithOpa:
     """With an OPA server, whose bundle is not ours to replace."""
 
@@ -538,12 +580,16 @@ class TestWithOpa:
         reloads = [row for row in events(trace) if row["payload"].get("operation") == "reload"]
         assert reloads == []
 
-    def test_a_server_that_never_follows_is_an_alarm(self, archive: Path, policies: Policies) -> None:
+    def test_a_server_that_never_follows_is_an_alarm(
+        self, archive: Path, policies: Policies, tmp_path: Path
+    ) -> None:
         """After some minutes it is no longer called being behind."""
         require_opa()
         clock = FrozenClock()
+        theirs = tmp_path / "theirs.tar.gz"
+        write_bundle(policies.open, theirs)
         with (
-            OpaProcess("--bundle", policies_path()) as server,
+            OpaProcess("--bundle", theirs) as server,
             GovernedMemory.open(
                 "memory:", engine=server.engine, policies=archive, reload_seconds=0.05, clock=clock
             ) as memory,

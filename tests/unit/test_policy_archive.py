@@ -15,6 +15,7 @@ from agent_runtime_ref.errors import BundleError
 from agent_runtime_ref.policy import archive as limits
 from agent_runtime_ref.policy.build import build_bundle
 from agent_runtime_ref.policy.bundle import load_bundle
+from agent_runtime_ref.policy.metadata import package_of
 from agent_runtime_ref.resources import policies_path
 from tests.signing import packed, unpacked
 
@@ -95,11 +96,29 @@ class TestMembers:
     @pytest.mark.parametrize(
         "name",
         ["patch.json", "policy.wasm", "plan.json", ".manifest.pb", "memory/.manifest", "x.manifest",
-         "memory/.signatures.json", "memory/.hidden.rego", ".hidden/data.json"],
+         "memory/.signatures.json",],
     )  # fmt: skip
     def test_what_an_opa_would_load(self, built: bytes, tmp_path: Path, name: str) -> None:
         """By what this engine cannot decide, no other engine decides either."""
         assert refusal(tmp_path, packed(unpacked(built) | {name: b"{}"})).reason == "settings_malformed"
+
+    def test_a_hidden_module_counts(self, built: bytes, tmp_path: Path) -> None:
+        """Nobody edits in an archive: OPA loads such a file, so it decides here too."""
+        path = tmp_path / "bundle.tar.gz"
+        files = {name: raw for name, raw in unpacked(built).items() if name != ".manifest"}
+        path.write_bytes(packed(files | {".config/memory/read/.more.rego": b"package memory.read"}))
+
+        assert ".config/memory/read/.more.rego" in {name for name, _ in load_bundle(path).modules}
+
+    def test_a_test_that_is_none(self, built: bytes, tmp_path: Path) -> None:
+        """A rule cannot hide from this engine, and not from OPA, behind the name of a test."""
+        rule = b"package memory.read\n\ndeny contains 1 if true\n"
+        test = b"package memory.more_test\n"
+        found = refusal(tmp_path, packed(unpacked(built) | {"memory/read/more_test.rego": rule}))
+        (tmp_path / "bundle.tar.gz").write_bytes(packed(unpacked(built) | {"memory/more_test.rego": test}))
+
+        assert (found.reason, "must end in `_test`" in found.detail) == ("settings_malformed", True)
+        assert load_bundle(tmp_path / "bundle.tar.gz").digest == load_bundle().digest
 
     def test_what_nobody_loads_is_passed_over(self, built: bytes, tmp_path: Path) -> None:
         """A README in an unsigned archive changes nothing."""
@@ -199,7 +218,6 @@ class TestSize:
 
 ROOTS = {
     "a package outside": ({"roots": ["memory/write", "memory/settings", "memory/detectors"]}, "package `"),
-    "data outside": ({"roots": ["memory/read", "memory/write", "memory/review"]}, "data at `memory/"),
     "no root at all": ({"roots": []}, "outside the roots"),
     "roots that overlap": ({"roots": ["memory", "memory/read"]}, "overlap"),
     "everything and something": ({"roots": ["", "memory"]}, "overlap"),
@@ -222,6 +240,14 @@ class TestManifest:
         found = refusal(tmp_path, packed(unpacked(built) | {".manifest": json.dumps(manifest).encode()}))
 
         assert (found.reason, said in found.detail) == ("settings_malformed", True), found.detail
+
+    def test_data_outside(self, built: bytes, tmp_path: Path) -> None:
+        """Each package may lie within the roots and a setting not."""
+        roots = sorted({package_of(text).replace(".", "/") for _, text in load_bundle().modules})
+        manifest = json.dumps({"roots": roots}).encode()
+        found = refusal(tmp_path, packed(unpacked(built) | {".manifest": manifest}))
+
+        assert (found.reason, "data at `memory/" in found.detail) == ("settings_malformed", True)
 
     @pytest.mark.parametrize("roots", [["memory"], ["/memory/"], [""], ["memory", "other"], None])
     def test_permitted(self, built: bytes, tmp_path: Path, roots: list[str] | None) -> None:
