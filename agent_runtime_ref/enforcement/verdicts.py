@@ -191,7 +191,8 @@ class Verdicts:
             "memory_class": words.safe(record.memory_class),
             "kind": words.safe(record.kind),
         }
-        if decision.effect == "quarantine":
+        # A twin of what a reviewer let go adds nothing, and waits nowhere.
+        if decision.effect == "quarantine" and verdict.duplicate_of is None:
             payload |= {"reasons": list(decision.reasons), "rule_ids": list(decision.rule_ids)}
             return self._recorder.event(call, "memory_quarantined", decision, payload, decides=False)
         superseded = verdict.change.supersedes if verdict.change is not None else None

@@ -168,7 +168,7 @@ class WriteGate:
         elif record.key is None and record.revision > 1:
             notes.append("no key: the revision count was continued and nothing was superseded")
         return WriteReceipt(
-            effect=verdict.decision.effect,
+            effect=verdict.decision.effect if verdict.duplicate_of is None else "allow",
             record=record,
             decision=verdict.decision,
             supersedes=superseded[0] if superseded else None,

@@ -8,9 +8,10 @@ class TestMyStore(StoreConformance):
 from __future__ import annotations
 
 from agent_runtime_ref.testing.conformance_forgetting import ForgettingCases
+from agent_runtime_ref.testing.conformance_reviewing import ReviewingCases
 from agent_runtime_ref.testing.conformance_searching import SearchingCases
 from agent_runtime_ref.testing.conformance_writing import WritingCases
 
 
-class StoreConformance(WritingCases, SearchingCases, ForgettingCases):
+class StoreConformance(WritingCases, SearchingCases, ForgettingCases, ReviewingCases):
     """Every case that a store must pass; a third party overrides `open_store` and nothing else."""
