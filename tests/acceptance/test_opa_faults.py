@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gzip
 import json
+import shutil
 import socket
 import threading
 import time
@@ -16,9 +18,12 @@ import pytest
 
 from agent_runtime_ref import AsyncGovernedMemory, EngineFailureError, GovernedMemory
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
+from agent_runtime_ref.policy.engine import ASYNC_CALLER, PolicyEngine
 from agent_runtime_ref.policy.engines import open_engine
-from agent_runtime_ref.policy.opa_server import OpaSettings
+from agent_runtime_ref.policy.input_bounds import CANDIDATES_MAX, INPUT_BYTES_MAX
+from agent_runtime_ref.policy.opa_server import OpaBundle, OpaSettings
 from agent_runtime_ref.policy.opa_server.replies import ANSWER_BYTES_MAX
+from agent_runtime_ref.resources import policies_path
 from tests.fault_server import (
     FaultServer,
     answer,
@@ -97,10 +102,27 @@ def asking(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The bundled policies as they are now, for every memory that is opened here."""
+    folder = tmp_path_factory.mktemp("faults") / "policies"
+    shutil.copytree(policies_path(), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENT_RUNTIME_POLICIES", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def bundle(policies: Path) -> Bundle:
+    """The policies that a server here pretends to run."""
+    return load_bundle(policies)
+
+
 @pytest.fixture
-def bundle() -> Bundle:
-    """The bundled policies."""
-    return BUNDLE
+def permitted(bundle: Bundle) -> Iterator[FaultServer]:
+    """A server that permits every read and finds nothing wrong."""
+    with FaultServer(saying(good()), bundle) as server:
+        yield server
 
 
 @pytest.fixture
@@ -203,6 +225,64 @@ def test_a_listener_that_never_accepts_is_a_refusal(asking: str, kept: str, tmp_
     assert [one.reason for one in found] == ["engine_timeout"] * 2
 
 
+def test_a_server_that_does_not_read_is_a_refusal(asking: str, bundle: Bundle) -> None:
+    """Sending ends with the deadline as well as reading does."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        settings = OpaSettings(deadline_ms=DEADLINE_MS, bundle=OpaBundle(check="none"))
+        engine = open_engine(f"opa:http://127.0.0.1:{listener.getsockname()[1]}", bundle, opa=settings)
+        document = json.dumps({"candidates": [], "filling": "x" * (INPUT_BYTES_MAX - 100)})
+        found = refusal(lambda: as_asked(engine, document, asking))
+        engine.close()
+
+    assert found.reason == "engine_timeout"
+
+
+def as_asked(engine: PolicyEngine, document: str, asking: str) -> object:
+    """Put a question to an engine as a gate on a thread does, or as one below the asynchronous facade."""
+    context = contextvars.copy_context()
+    context.run(ASYNC_CALLER.set, asking == "asyncio")
+    return context.run(engine.evaluate, "memory.read", document)
+
+
+@pytest.mark.parametrize("size", [INPUT_BYTES_MAX + 1, None], ids=["bytes", "candidates"])
+def test_the_bounds_of_the_embedded_engine_hold(
+    asking: str, permitted: FaultServer, bundle: Bundle, size: int | None
+) -> None:
+    """What is too much for one engine is too much for the other, and is not sent."""
+    document = "x" * size if size else json.dumps({"candidates": [0] * (CANDIDATES_MAX + 1)})
+    engine = open_engine(permitted.engine, bundle)
+    with pytest.raises(EngineFailureError) as caught:
+        as_asked(engine, document, asking)
+    engine.close()
+
+    assert (caught.value.reason, permitted.posts()) == ("input_too_large", 0)
+
+
+def test_a_name_is_looked_up_within_the_deadline(
+    asking: str, permitted: FaultServer, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name leads to the server; one whose lookup hangs is a timeout."""
+    named = f"opa:http://localhost:{permitted.port}"
+    engine = open_engine(named, bundle)
+    found = as_asked(engine, "{}", asking)
+    engine.close()
+    look_up = socket.getaddrinfo
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(3)
+        return look_up(*arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    engine = open_engine(named, bundle, opa=OpaSettings(deadline_ms=DEADLINE_MS))
+    late_one = refusal(lambda: as_asked(engine, "{}", asking))
+    engine.close()
+
+    assert (found, late_one.reason) == (PERMITTED, "engine_timeout")
+
+
 @pytest.mark.parametrize(
     "status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent"]
 )
@@ -217,15 +297,6 @@ def test_a_redirect_is_not_followed(
 
     assert [one.reason for one in found] == ["engine_http_error"] * 2
     assert other.heads == []
-
-
-def permitting(bundle: Bundle) -> Iterator[FaultServer]:
-    """A server that permits every read and finds nothing wrong."""
-    with FaultServer(saying(good()), bundle) as server:
-        yield server
-
-
-permitted = pytest.fixture(permitting)
 
 
 def read_once(engine: str, asking: str, monkeypatch: pytest.MonkeyPatch, token: str) -> None:

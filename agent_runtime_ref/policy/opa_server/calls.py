@@ -6,6 +6,7 @@ every wait is for what is left of the whole call: looking up the name, connectin
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 import threading
@@ -168,8 +169,8 @@ def _addresses(host: str, port: int) -> list[Any]:
         except (OSError, UnicodeError) as error:
             failed.append(error if isinstance(error, OSError) else OSError(str(error)))
 
-    if host[0].isdigit() or ":" in host:
-        look_up()  # an address is only parsed
+    if _is_address(host):
+        look_up()  # only parsed
     else:
         seeker = threading.Thread(target=look_up, name="opa-lookup", daemon=True)
         seeker.start()
@@ -179,3 +180,11 @@ def _addresses(host: str, port: int) -> list[Any]:
     if failed:
         raise failed[0]
     return found
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

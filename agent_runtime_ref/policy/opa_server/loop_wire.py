@@ -67,7 +67,9 @@ class LoopWire:
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._ended(), self._loop)
-        self._thread.join(_STOP_SECONDS)
+        # A finalizer may run on any thread, the loop's own among them; that one ends after it.
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_STOP_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
 
