@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.controls import read_controls
@@ -17,10 +18,18 @@ from agent_runtime_ref.review.sentences import outcome_of, result_of
 from agent_runtime_ref.review.situations import Seed, Writer, seeds_of
 from agent_runtime_ref.review.tested import test_findings, tested
 
+if TYPE_CHECKING:
+    from agent_runtime_ref.policy.signing import Verification
+
 __all__ = ["review_bundle"]
 
 
-def review_bundle(path: Path | str | None = None, *, expected_digest: str | None = None) -> Review:
+def review_bundle(
+    path: Path | str | None = None,
+    *,
+    expected_digest: str | None = None,
+    verification: Verification | None = None,
+) -> Review:
     """Return the review of the bundle at `path`, by default the bundled policies.
 
     Everything in it follows from the files of the bundle: the same bundle gives the same review.
@@ -30,7 +39,7 @@ def review_bundle(path: Path | str | None = None, *, expected_digest: str | None
         ResourceNotFoundError: the path does not exist.
     """
     location = policies_path(path)
-    bundle = load_bundle(location, expected_digest=expected_digest)
+    bundle = load_bundle(location, expected_digest=expected_digest, verification=verification)
     engine = EmbeddedEngine(bundle)
     try:
         evaluation, writer = Evaluation(engine), Writer(bundle)
@@ -41,6 +50,8 @@ def review_bundle(path: Path | str | None = None, *, expected_digest: str | None
     finally:
         engine.close()
     table = read_controls(location)
+    if isinstance(table, str):  # where the bundle lies is no part of it
+        table = table.replace(f"{location}/", "")
     findings = {
         *control_findings(table, rules),
         *test_findings(found, rules),

@@ -79,16 +79,31 @@ class Evaluation:
         self, gate: str, question: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]
     ) -> list[Outcome]:
         answer = self._answer(gate, question, candidates)
-        if answer is not None:
-            outcomes = _read_outcomes if gate == "read" else _write_outcomes
-            return outcomes(answer, len(candidates))
-        if len(candidates) == 1:
-            return [_FAILED]
-        half = len(candidates) // 2  # one of them it cannot answer for; the others are not to suffer
+        read = _read_outcomes if gate == "read" else _write_outcomes
+        outcomes = [_FAILED] * len(candidates) if answer is None else read(answer, len(candidates))
+        if len(candidates) == 1 or not self._is_of_one(gate, question, candidates, outcomes):
+            return outcomes
+        half = len(candidates) // 2
         return [
             *self._asked(gate, question, candidates[:half]),
             *self._asked(gate, question, candidates[half:]),
         ]
+
+    def _is_of_one(
+        self,
+        gate: str,
+        question: Mapping[str, Any],
+        candidates: Sequence[Mapping[str, Any]],
+        outcomes: Sequence[Outcome],
+    ) -> bool:
+        """Tell whether all may have been refused because of one of them; the others are not to suffer."""
+        first = outcomes[0]
+        if first.failed:
+            return True
+        refused = first.rows[:1] and first.rows[0][0] == "deny" and outcomes.count(first) == len(outcomes)
+        if gate != "read" or not refused:
+            return False
+        return any(self.one(gate, question, candidates[place]) != first for place in (0, -1))
 
     def _answer(
         self, gate: str, question: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]

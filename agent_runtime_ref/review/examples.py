@@ -7,44 +7,22 @@ nothing simpler is, and beside it the nearest one that is let in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from itertools import islice
 from typing import Any
 
-from agent_runtime_ref.review.evaluation import Evaluation, Outcome
-from agent_runtime_ref.review.model import Change, Example
+from agent_runtime_ref.review.evaluation import Evaluation
+from agent_runtime_ref.review.model import Example
 from agent_runtime_ref.review.references import Look
 from agent_runtime_ref.review.sentences import outcome_of, result_of, sentence_of
 from agent_runtime_ref.review.situations import Situation, Writer
-from agent_runtime_ref.review.variants import MISSING, QUESTION_PARTS, Variant, variants_of
+from agent_runtime_ref.review.trials import Trial, Trials, plans, plans_together
+from agent_runtime_ref.review.variants import variants_of
 
 __all__ = ["Found", "Search"]
 
 SHOWN_MAX = 3  # examples on either side
-FIELDS_MAX = 6  # that are changed together
-TRIALS_MAX = 1_500  # of one rule with the same number of changes
-CHANGES_MAX = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A document that was tried and what came of it."""
-
-    situation: Situation
-    variants: tuple[Variant, ...]
-    outcome: Outcome
-    order: int
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """What it changes of the situation."""
-        return tuple(variant.change for variant in self.variants)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes that it changes."""
-        return tuple(change.attribute for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,105 +40,47 @@ class Search:
         self._evaluation = evaluation
         self._settings = settings
         self._writer = writer
-        self._variants: dict[tuple[str, str, str, str], list[Variant]] = {}
 
     def examples(
         self, rule_id: str, look: Look, used: Mapping[str, Any], situations: Sequence[Situation]
     ) -> Found:
         """Return examples of a rule; none where no trial showed it at work."""
-        offers = [
-            (
-                one,
-                {
-                    field: variants_of(field, one, look, used, self._settings, self._writer)
-                    for field in look.fields
-                },
-            )
-            for one in situations
-        ]
-        trials = self._tried(_plans(offers, 0), [])
-        for size in range(1, CHANGES_MAX + 1):
-            fired = any(rule_id in trial.outcome.rule_ids for trial in trials)
-            if size > 1 and fired and (size > 2 or len(look.fields) < 2):
-                break
-            trials = self._tried(_plans(offers, size), trials)
-        out = self._confirmed(_shown_out(rule_id, trials), rule_id, fires=True)
-        inside = self._confirmed(_shown_in(out, trials), rule_id, fires=False)
+        offers = [(one, self._offered(one, look, used)) for one in situations]
+        trials = Trials(self._evaluation)
+        for size in (0, 1):
+            trials.add(plans(offers, size))
+        if any(rule_id in trial.outcome.rule_ids for trial in trials.all):
+            trials.add(plans_together(offers))
+        else:
+            trials.add(plans(offers, 2))
+        if not any(rule_id in trial.outcome.rule_ids for trial in trials.all):
+            trials.add(plans(offers, 3))
+        out = _confirmed(trials, _shown_out(rule_id, trials), rule_id)
+        inside = _confirmed(trials, _shown_in(out, trials), None)
         return Found(
-            tuple(_example(rule_id, trial) for trial in inside[:SHOWN_MAX]),
-            tuple(_example(rule_id, trial) for trial in out[:SHOWN_MAX]),
+            tuple(_example(rule_id, trial) for trial in inside),
+            tuple(_example(rule_id, trial) for trial in out),
         )
 
-    def _tried(
-        self, plans: Iterator[tuple[Situation, tuple[Variant, ...]]], before: list[Trial]
-    ) -> list[Trial]:
-        """Return `before` and the trials of `plans`; those that share a question are asked about together."""
-        grouped: dict[str, list[tuple[Situation, tuple[Variant, ...], int]]] = {}
-        for order, (situation, variants) in enumerate(islice(plans, TRIALS_MAX), start=len(before)):
-            key = repr((situation.gate, _question(situation, variants)))
-            grouped.setdefault(key, []).append((situation, variants, order))
-        found = list(before)
-        for group in grouped.values():
-            first, variants, _ = group[0]
-            candidates = [_candidate(one, changes) for one, changes, _ in group]
-            outcomes = self._evaluation.many(first.gate, _question(first, variants), candidates)
-            found += [Trial(one, made, out, at) for (one, made, at), out in zip(group, outcomes, strict=True)]
-        return sorted(found, key=lambda trial: trial.order)
-
-    def _confirmed(self, trials: Sequence[Trial], rule_id: str, *, fires: bool) -> list[Trial]:
-        """Return the trials of which the engine says the same when it is asked about each alone."""
-        kept = []
-        for trial in trials:
-            outcome = self._evaluation.one(
-                trial.situation.gate,
-                _question(trial.situation, trial.variants),
-                _candidate(trial.situation, trial.variants),
-            )
-            if (rule_id in outcome.rule_ids) if fires else outcome.is_clear_allow:
-                kept.append(Trial(trial.situation, trial.variants, outcome, trial.order))
-            if len(kept) == SHOWN_MAX:
-                break
-        return kept
+    def _offered(self, situation: Situation, look: Look, used: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            field: variants_of(field, situation, look, used, self._settings, self._writer)
+            for field in look.fields
+        }
 
 
-def _plans(
-    offers: Sequence[tuple[Situation, Mapping[str, Sequence[Variant]]]], size: int
-) -> Iterator[tuple[Situation, tuple[Variant, ...]]]:
-    """Yield every choice of `size` changes, field by field, each in every situation before the next."""
-    names = list(dict.fromkeys(name for _, offered in offers for name in offered))
-    for chosen in combinations(names if size < 2 else names[:FIELDS_MAX], size):
-        for situation, offered in offers:
-            for variants in product(*(offered.get(name, ()) for name in chosen)):
-                yield situation, variants
+def _confirmed(trials: Trials, offered: Iterable[Trial], rule_id: str | None) -> list[Trial]:
+    """Return the first trials that a rule keeps out, or that all let in, when they are asked about alone."""
+
+    def holds(trial: Trial) -> bool:
+        return trial.outcome.is_clear_allow if rule_id is None else rule_id in trial.outcome.rule_ids
+
+    return list(islice(filter(holds, map(trials.alone, offered)), SHOWN_MAX))
 
 
-def _question(situation: Situation, variants: Sequence[Variant]) -> dict[str, Any]:
-    question = dict(situation.question)
-    for variant in variants:
-        if variant.part == "operation":
-            question.update(variant.patch)
-        elif variant.part in QUESTION_PARTS:
-            question[variant.part] = _patched(question.get(variant.part, {}), variant.patch)
-    return question
-
-
-def _candidate(situation: Situation, variants: Sequence[Variant]) -> dict[str, Any]:
-    candidate = dict(situation.candidate)
-    for variant in variants:
-        if variant.part == "candidate":
-            candidate = _patched(candidate, variant.patch)
-        elif variant.part in candidate:
-            candidate[variant.part] = _patched(candidate[variant.part], variant.patch)
-    return candidate
-
-
-def _patched(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in {**value, **patch}.items() if one is not MISSING}
-
-
-def _shown_out(rule_id: str, trials: Sequence[Trial]) -> list[Trial]:
+def _shown_out(rule_id: str, trials: Trials) -> list[Trial]:
     """Return the trials that the rule keeps out, the most telling first, one a set of attributes at first."""
-    firing = [trial for trial in trials if rule_id in trial.outcome.rule_ids]
+    firing = [trial for trial in trials.all if rule_id in trial.outcome.rule_ids]
     minimal = [trial for trial in firing if not any(_is_simpler(one, trial) for one in firing)]
     alone = min((len(trial.outcome.rule_ids) for trial in minimal), default=0)
     clearest = [trial for trial in minimal if len(trial.outcome.rule_ids) == alone]
@@ -194,23 +114,18 @@ def _is_simpler(one: Trial, other: Trial) -> bool:
     )
 
 
-def _rank(trial: Trial, trials: Sequence[Trial]) -> tuple[Any, ...]:
+def _rank(trial: Trial, trials: Trials) -> tuple[Any, ...]:
     """Order trials: nothing taken away, this rule alone, few changes, close to what is let in."""
     gap = _gap(trial, _nearest(trial, trials))
     removed = any(change.removed for change in trial.changes)
     return removed, len(trial.outcome.rule_ids), len(trial.variants), gap is None, gap or 0, trial.order
 
 
-def _nearest(trial: Trial, trials: Sequence[Trial]) -> Trial | None:
-    """Return the nearest trial that is let in, of the same situation and attributes."""
-    peers = [
-        one
-        for one in trials
-        if one.outcome.is_clear_allow and one.situation is trial.situation and one.fields == trial.fields
-    ]
-    return min(
-        peers, key=lambda one: (_gap(trial, one) is None, _gap(trial, one) or 0, one.order), default=None
-    )
+def _nearest(trial: Trial, trials: Trials) -> Trial | None:
+    """Return the nearest trial that is let in: of the same situation and attributes, or the seed as it is."""
+    peers = [*trials.peers(trial), *trials.unchanged(trial)]
+    gaps = [(_gap(trial, one), one) for one in peers]
+    return min(gaps, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].order), default=(None, None))[1]
 
 
 def _gap(one: Trial, other: Trial | None) -> int | None:
@@ -218,18 +133,19 @@ def _gap(one: Trial, other: Trial | None) -> int | None:
     if other is None or not one.changes:
         return None
     total = 0
-    for mine, theirs in zip(one.changes, other.changes, strict=True):
-        if type(mine.now) is int and type(theirs.now) is int:
-            total += abs(mine.now - theirs.now)
-        elif mine.now != theirs.now:
+    values = [change.now for change in other.changes] or [change.was for change in one.changes]
+    for mine, theirs in zip(one.changes, values, strict=True):
+        if type(mine.now) is int and type(theirs) is int:
+            total += abs(mine.now - theirs)
+        elif mine.now != theirs:
             return None
     return total
 
 
-def _shown_in(out: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
+def _shown_in(out: Sequence[Trial], trials: Trials) -> list[Trial]:
     """Return trials that are let in: the neighbours of what is shown kept out, then the seeds as they are."""
     names = {trial.situation.name for trial in out}
-    inside = [one for one in trials if one.outcome.is_clear_allow and one.situation.name in names]
+    inside = [one for one in trials.all if one.outcome.is_clear_allow and one.situation.name in names]
     found: list[Trial] = []
     for trial in out:
         plain = [one for one in inside if one.situation is trial.situation and not one.variants]

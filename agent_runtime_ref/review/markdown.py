@@ -20,8 +20,12 @@ from agent_runtime_ref.review.wording import (
 
 __all__ = ["markdown_text"]
 
-# Whatever begins markup in any common dialect; `:` and `@` since an address or a name becomes a link.
-_MARKS = re.compile(r"[\\`*_{}\[\]()#+!|<>&~$@:^=-]|(?<=\d)\.|(?i:(?<=www)\.)")
+# Whatever begins markup in any common dialect, an address or a name that becomes a link among it. What stands
+# within a word begins nothing.
+_MARKS = re.compile(
+    r"[\\`*{}\[\]()!|<>&~$@^]|(?<![A-Za-z0-9])[_+=#-]|[_+=#-](?![A-Za-z0-9])"
+    r"|:(?=//)|(?<=mailto):|(?<=xmpp):|(?<=\d)\.(?= )|(?i:(?<=www)\.)"
+)
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;", ":": "&#58;", ".": "&#46;"}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent_runtime_ref.review.evaluation import Outcome
 from agent_runtime_ref.review.model import Change
-from agent_runtime_ref.review.situations import Situation
+from agent_runtime_ref.review.situations import REVIEWS, Situation
 from agent_runtime_ref.review.text import plain
 from agent_runtime_ref.review.units import in_words
 
@@ -20,8 +20,6 @@ EFFECTS = {
     ("memory.write", "deny"): "Refuses the record; nothing is kept.",
     ("memory.write", "quarantine"): "Keeps the record apart: nobody reads it until it is released.",
     ("memory.write", "obligation"): "Demands something of the gate beside its decision.",
-    ("memory.review", "deny"): "Refuses the release or the rejection; the record waits on.",
-    ("memory.review", "obligation"): "Demands something of the gate beside its decision.",
 }
 _NAMES = {
     "trust_rank": "trust",
@@ -73,6 +71,9 @@ _RESULTS = {
 
 def effect_sentence(package: str, effect: str) -> str:
     """Return what happens where a rule speaks up; empty where its effect is not known."""
+    if package in REVIEWS and effect == "deny":
+        return "Refuses the release or the rejection; the record waits on."
+    package = "memory.write" if package in REVIEWS else package
     return EFFECTS.get((package, effect), "")
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "ME",
     "NOW_NS",
     "OTHER",
+    "REVIEWS",
     "SECOND_NS",
     "TENANT_OTHER",
     "WRITER",
@@ -38,6 +39,7 @@ __all__ = [
 
 NOW_NS = 1_790_000_000_000_000_000  # the instant that every example is decided at; it stands in no answer
 SECOND_NS = 1_000_000_000
+REVIEWS = ("memory.review", "memory.release")  # the parts of the write policy that a release asks
 DAY_NS = 86_400 * SECOND_NS
 ME, OTHER, WRITER, TENANT_OTHER = "user-42", "user-7", "writer-1", "tenant-other"
 # Digests of contents stand in write documents; a fixed key makes the same report of the same bundle.
@@ -123,8 +125,8 @@ def situations(package: str, seeds: Sequence[Seed], settings: Mapping[str, Any])
 
     A rule of a package that is not ours is tried in all of them.
     """
-    kinds = {"memory.read": _reads, "memory.write": _writes, "memory.review": _reviews}
-    chosen = [kinds[package]] if package in kinds else list(kinds.values())
+    kinds = {"memory.read": _reads, "memory.write": _writes} | dict.fromkeys(REVIEWS, _reviews)
+    chosen = [kinds[package]] if package in kinds else [_reads, _writes, _reviews]
     return tuple(one for kind in chosen for one in kind(seeds, settings))
 
 

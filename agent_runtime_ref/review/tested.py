@@ -44,7 +44,10 @@ def tested(location: Path) -> Tested:
     """Return what came of the tests of the bundle at `location`."""
     if not location.is_dir():
         return Tested(is_archive=True)
-    modules = read_tests(location)
+    try:
+        modules = read_tests(location)
+    except (OSError, UnicodeDecodeError) as error:
+        return Tested(problem=f"{type(error).__name__}, one of them is no text")
     if not modules:
         return Tested()
     texts = {f"{one.package}.{one.name}": one.text for one in declared_tests(modules)}

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_runtime_ref.review.model import LOW, SEVERITIES, Review, RuleView
+from agent_runtime_ref.review.situations import REVIEWS
 from agent_runtime_ref.review.text import plain, value_text
 
 __all__ = [
     "EXAMPLES_NOTE",
-    "PACKAGES",
     "SIDES",
     "effect_word",
     "glance",
@@ -20,15 +20,12 @@ __all__ = [
     "tests_sentence",
 ]
 
-PACKAGES = {
-    "memory.read": (
-        "reading",
-        "Rules for reading",
-        "What may be asked, and which records an answer may hold.",
-    ),
-    "memory.write": ("writing", "Rules for writing", "What may be kept, removed, held back or taken out."),
-    "memory.review": ("reviewing", "Rules for reviewing", "What is let out of quarantine, and by whom."),
-}
+PARTS = (
+    ("reading", "Rules for reading", "What may be asked, and which records an answer may hold."),
+    ("writing", "Rules for writing", "What may be kept, removed, held back or taken out."),
+    ("reviewing", "Rules for reviewing", "What is let out of quarantine, and by whom."),
+)
+PACKAGES = (("memory.read",), ("memory.write",), REVIEWS)
 # What the two columns of examples are called, by effect.
 SIDES = {
     "quarantine": ("Lets in", "Holds back"),
@@ -60,11 +57,11 @@ def effect_word(effect: str) -> str:
 
 def groups(review: Review) -> Iterator[tuple[str, str, str, list[RuleView]]]:
     """Yield anchor, title, sentence and rules of each part of the report that has rules."""
-    known = set(PACKAGES)
-    for package, (anchor, title, sentence) in PACKAGES.items():
-        rules = [rule for rule in review.rules if rule.package == package]
+    for (anchor, title, sentence), packages in zip(PARTS, PACKAGES, strict=True):
+        rules = sorted((one for one in review.rules if one.package in packages), key=lambda one: one.rule_id)
         if rules:
             yield anchor, title, sentence, rules
+    known = {package for packages in PACKAGES for package in packages}
     others = [rule for rule in review.rules if rule.package not in known]
     if others:
         yield (

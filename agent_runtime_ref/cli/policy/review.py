@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.options import add_settings, settings_of
-from agent_runtime_ref.cli.output import add_format, format_of, json_text, write
+from agent_runtime_ref.cli.output import add_format, format_of, json_text
 from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.reports import STDOUT, print_report
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.review import Review
-
-STDOUT = "-"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -48,12 +47,11 @@ def run(args: argparse.Namespace) -> int:
 
     settings = settings_of(args)
     _require_folder(args.output)
-    review = review_bundle(settings.policies, expected_digest=settings.policies_digest)
+    review = review_bundle(
+        settings.policies, expected_digest=settings.policies_digest, verification=settings.verification
+    )
     text = _text(review, format_of(args, otherwise="html"))
-    if args.output in (None, STDOUT):
-        write(text)
-    else:
-        _write_file(args.output, text)
+    print_report(args.output, text)
     print(_summary(review), file=sys.stderr)
     return REFUSED if review.count(ERROR) else DONE
 
@@ -76,11 +74,3 @@ def _require_folder(name: str | None) -> None:
     """Return if the report can be written where it is to go; it takes seconds to make."""
     if name not in (None, STDOUT) and not Path(name or "").absolute().parent.is_dir():
         raise UsageError(f"report not written to `{name}`: its folder is not there; name another file")
-
-
-def _write_file(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        reason = (error.strerror or "it cannot be opened").lower()
-        raise UsageError(f"report not written to `{name}`: {reason}; name another file") from error
