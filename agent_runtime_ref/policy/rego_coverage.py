@@ -97,7 +97,7 @@ def coverage_of(modules: Sequence[Apart], report: Mapping[str, Any]) -> Coverage
     missed: dict[str, tuple[int, ...]] = {}
     rules: dict[str, RuleCoverage] = {}
     for module in modules:
-        file = seen.get(module.path, {"covered": (), "not_covered": ()})
+        file = seen.get(module.path) or {"covered": (), "not_covered": _lines_of(module)}
         reached = {module.origin[line - 1] for line in file["covered"]}
         left = {module.origin[line - 1] for line in file["not_covered"]} - reached
         package = package_of(module.text)
@@ -109,6 +109,23 @@ def coverage_of(modules: Sequence[Apart], report: Mapping[str, Any]) -> Coverage
             known = rules.get(one.rule_id)
             rules[one.rule_id] = one if known is None else _together(known, one)
     return Coverage(lines, missed, tuple(rules[rule_id] for rule_id in sorted(rules)))
+
+
+def _lines_of(module: Apart) -> list[int]:
+    """Return the lines that count in a module of which nothing was evaluated, so no engine tells them."""
+    spans = [
+        span
+        for rule in rules_in(module.path, module.text)
+        for span in (
+            (rule.head_start, rule.head_end),
+            *(
+                (one["span"]["start"], one["span"]["end"])
+                for body in rule.bodies
+                for one in body.query["stmts"]
+            ),
+        )
+    ]
+    return sorted({module.lines(*span).start for span in spans})
 
 
 def _rules(module: Apart, package: str, left: frozenset[int]) -> Iterator[RuleCoverage]:

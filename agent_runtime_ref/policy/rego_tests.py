@@ -174,14 +174,16 @@ def _detail(value: Any, problem: str) -> str:
     if _holds(value):
         return ""
     if isinstance(value, list):
-        return f"a {'set or list' if value else 'empty set or list'}; a test is true, or an object of cases"
+        return f"{'a' if value else 'an empty'} set or list; a test is true, or an object of cases"
     return problem or ("false" if value is False else "not true")
 
 
 def _value(engine: Any, name: str) -> tuple[Any, str]:
     """Return the value of a rule, or None and what went wrong."""
     try:
-        return json.loads(engine.eval_rule_as_json(f"data.{name}")), ""
+        # As a query: asked as a rule, one whose head holds more than a name is not found.
+        found = json.loads(engine.eval_query_as_json(f"data.{name}")).get("result")
+        return (found[0]["expressions"][0]["value"], "") if found else (None, "")
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of the engine is no Exception

@@ -55,14 +55,14 @@ def read_equivalent(folder: Path) -> tuple[Equivalent, ...]:
 
 
 def told_apart(
-    entries: Sequence[Equivalent], survived: Sequence[Mutant], killed: Mapping[tuple[str, ...], str]
+    entries: Sequence[Equivalent], survived: Sequence[Mutant], killed: Mapping[tuple[str, str, str, str], str]
 ) -> tuple[Mutant, ...]:
     """Return the survivors that no entry explains.
 
     Raises:
         BundleError: an entry names no mutant, several, one that a test notices, or what another entry names.
     """
-    known: dict[tuple[str, ...], int] = {}
+    known: dict[tuple[str, str, str, str], int] = {}
     for mutant in survived:
         known[mutant.identity] = known.get(mutant.identity, 0) + 1
     for entry in entries:
@@ -75,8 +75,8 @@ def told_apart(
 
 def _problem(
     entry: Equivalent,
-    known: Mapping[tuple[str, ...], int],
-    killed: Mapping[tuple[str, ...], str],
+    known: Mapping[tuple[str, str, str, str], int],
+    killed: Mapping[tuple[str, str, str, str], str],
     entries: Iterable[Equivalent],
 ) -> str:
     """Return what is wrong with an entry; empty where it is in order."""
