@@ -28,6 +28,7 @@ _HOMES = {
     "RetrievalQuery": "agent_runtime_ref.contracts",
     "RetrievalResult": "agent_runtime_ref.contracts",
     "ReviewReceipt": "agent_runtime_ref.contracts",
+    "WriteInterruptedError": "agent_runtime_ref.errors",
     "WriteReceipt": "agent_runtime_ref.contracts",
     "load_memory_store": "agent_runtime_ref.config",
 }
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         EngineFailureError,
         GovernanceError,
         PolicyDeniedError,
+        WriteInterruptedError,
     )
     from agent_runtime_ref.memory import MemoryStore
     from agent_runtime_ref.runtime import GovernedMemory
@@ -75,6 +77,7 @@ __all__ = [
     "RetrievalQuery",
     "RetrievalResult",
     "ReviewReceipt",
+    "WriteInterruptedError",
     "WriteReceipt",
     "__version__",
     "load_memory_store",

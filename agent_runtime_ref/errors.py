@@ -234,6 +234,22 @@ class SeedsRefusedError(GovernanceError):
         return (type(self), (self.outcomes,))
 
 
+class WriteInterruptedError(GovernanceError):
+    """A bulk write failed after some of it was done; `outcomes` are those of the candidates before."""
+
+    code = "write.interrupted"
+    message = "{done} of {total} candidates are settled, the others not written: {failure}"
+
+    def __init__(self, outcomes: Sequence[object], total: int, failure: GovernanceError) -> None:
+        super().__init__(outcomes=tuple(outcomes), total=total, failure=failure, done=len(outcomes))
+        self.outcomes = tuple(outcomes)  # receipts and refusals, in the order of the candidates
+        self.failure = failure
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by position, as it is raised."""
+        return (type(self), (self.outcomes, self.values["total"], self.failure))
+
+
 class TextError(GovernanceError, ValueError):
     """A query text has nothing in it to search by, or is larger than permitted."""
 

@@ -195,7 +195,11 @@ class GovernedMemory:
         return self._gates.writes.write(candidate, caller=caller)
 
     def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
-        """Return a receipt or a `PolicyDeniedError` for each candidate, in order; one transaction a batch."""
+        """Return a receipt or a `PolicyDeniedError` for each candidate, in order; one transaction a batch.
+
+        Raises:
+            WriteInterruptedError: engine or store failed on the way; it carries the outcomes so far.
+        """
         self._check(caller)
         return self._gates.writes.write_many(candidates, caller=caller)
 

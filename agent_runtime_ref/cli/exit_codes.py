@@ -36,6 +36,8 @@ def code_of(error: BaseException) -> int:
     """Return the exit code for an error."""
     if isinstance(error, errors.BundleError):
         return INTERNAL if error.reason in _BUNDLE_INTERNAL else USAGE
+    if isinstance(error, errors.WriteInterruptedError):
+        return code_of(error.failure)
     return next((code for kind, code in _CODES if isinstance(error, kind)), INTERNAL)
 
 

@@ -22,6 +22,7 @@ from agent_runtime_ref.errors import (
     PolicyDeniedError,
     RevisionConflictError,
     StoreError,
+    WriteInterruptedError,
 )
 from agent_runtime_ref.stores.base import CommitOutcome, Store, WriteBatch
 from agent_runtime_ref.telemetry.chain import Lines
@@ -74,6 +75,10 @@ class WriteGate:
 
         All candidates are taken in before the first batch is committed: an iterable that fails on the way
         leaves nothing written whose receipt would be lost.
+
+        Raises:
+            WriteInterruptedError: the engine or the store failed after some batches had been committed; it
+                carries their outcomes. What fails in the first batch is raised as `write` raises it.
         """
         return self._all(((candidate, None) for candidate in candidates), caller)
 
@@ -86,19 +91,28 @@ class WriteGate:
         items = [prepared(one, scanner=self._scanner, store_key=key, pinned=pin) for one, pin in pairs]
         outcomes: list[Outcome] = []
         for batch in _batches(items):
-            outcomes.extend(self._written(batch, caller))
+            try:
+                self._write(batch, caller, outcomes)
+            except (EngineFailureError, StoreError) as failure:
+                if not outcomes:
+                    raise
+                # A receipt that is lost is a memory that nobody knows of: what was settled goes along.
+                raise WriteInterruptedError(outcomes, len(items), failure) from failure
         return outcomes
 
-    def _written(self, batch: Sequence[Prepared], caller: Caller) -> list[Outcome]:
+    def _write(self, batch: Sequence[Prepared], caller: Caller, outcomes: list[Outcome]) -> None:
+        """Write a batch, in parts where an engine is asked too much, and add the outcomes of each part."""
         subjects = subjects_named(caller, *(item.candidate.subject for item in batch))
         call = self._recorder.call(caller, "write", trace_id=None, session_id=None, subjects=subjects)
         with gate_span("write", caller_attributes={}):
             try:
-                return self._attempted(batch, call)
+                outcomes += self._attempted(batch, call)
             except EngineFailureError as failure:
                 if failure.reason == "input_too_large" and len(batch) > 1:
                     half = len(batch) // 2
-                    return [*self._written(batch[:half], caller), *self._written(batch[half:], caller)]
+                    self._write(batch[:half], caller, outcomes)
+                    self._write(batch[half:], caller, outcomes)
+                    return
                 document = self._document(call, ())
                 raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
             except StoreError as failure:
