@@ -8,6 +8,7 @@ would otherwise be a secret that everybody knows.
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +40,7 @@ class Key:
 
     value: Any  # bytes of a secret, or a key of `cryptography`
     algorithms: tuple[str, ...]
+    notes: tuple[str, ...] = ()  # what whoever signs with it should know
 
 
 def signing_key(path: Path, algorithm: str) -> Key:
@@ -49,7 +51,7 @@ def signing_key(path: Path, algorithm: str) -> Key:
     """
     raw = _read(path)
     if algorithm in _SECRET:
-        return Key(_secret(raw, path, _SECRET[algorithm]), (algorithm,))
+        return Key(_secret(raw, path), (algorithm,), tuple(_notes(raw, path, _SECRET[algorithm])))
     serialization = _cryptography()
     try:
         key = serialization.load_pem_private_key(raw, password=None)
@@ -70,7 +72,9 @@ def verifying_key(path: Path, algorithm: str | None) -> Key:
     """
     raw = _read(path)
     if algorithm is not None and algorithm in _SECRET:
-        return Key(_secret(raw, path, _SECRET[algorithm]), (algorithm,))
+        if len(raw) < _SECRET[algorithm]:
+            raise UsageError(f"secret `{path}` is shorter than {_SECRET[algorithm]} bytes and can be guessed")
+        return Key(_secret(raw, path), (algorithm,))
     if _PEM not in raw:
         raise UsageError(
             f"verification key `{path}` is no public key in PEM; "
@@ -115,17 +119,24 @@ def _algorithms_of(key: Any, path: Path) -> tuple[str, ...]:
     )
 
 
-def _secret(raw: bytes, path: Path, bytes_min: int) -> bytes:
+def _secret(raw: bytes, path: Path) -> bytes:
+    """Return a secret, which is the file as it is: OPA, too, takes a line end for a part of it."""
     if _PEM in raw:
         raise UsageError(f"key `{path}` is a PEM file, and no secret; name the algorithm that belongs to it")
-    if raw != raw.strip():
-        raise UsageError(
-            f"secret `{path}` begins or ends with blanks or a line end, which would be part of the key; "
-            "write it without (`printf`, not `echo`)"
-        )
-    if len(raw) < bytes_min:
-        raise UsageError(f"secret `{path}` is shorter than {bytes_min} bytes")
+    if not raw:
+        raise UsageError(f"secret `{path}` is empty")
     return raw
+
+
+def _notes(raw: bytes, path: Path, bytes_min: int) -> Iterator[str]:
+    """Yield what is wrong with a secret that OPA would take all the same."""
+    if len(raw) < bytes_min:
+        yield (
+            f"secret `{path}` is shorter than {bytes_min} bytes: whoever has the bundle can guess it, "
+            "and it is not accepted as a verification key here"
+        )
+    if raw != raw.strip():
+        yield f"secret `{path}` begins or ends with a blank or a line end, which is a part of the key"
 
 
 def _read(path: Path) -> bytes:

@@ -73,6 +73,18 @@ def test_a_key_is_never_shown(command: Command, tmp_path: Path) -> None:
     assert all(SECRET not in raw for raw in unpacked(path.read_bytes()).values())
 
 
+def test_a_secret_that_can_be_guessed(command: Command, tmp_path: Path) -> None:
+    """It signs, as in OPA, and standard error says what it is worth."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"guess me\n")
+    path = tmp_path / "bundle.tar.gz"
+    answer = command("policy", "build", "-o", path, "--signing-alg", "HS256", "--signing-key", secret)
+
+    assert (answer.code, ".signatures.json" in answer.document["files"]) == (0, True)
+    assert "shorter than 32 bytes" in answer.err
+    assert "which is a part of the key" in answer.err
+
+
 MISTAKES = {
     "a secret in the place of its file": (
         ["--signing-alg", "HS256", "--signing-key", SECRET.decode()], "keys are read from files only",

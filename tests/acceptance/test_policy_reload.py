@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from agent_runtime_ref import GovernedMemory, PolicyDeniedError
+from agent_runtime_ref import AsyncGovernedMemory, GovernedMemory, PolicyDeniedError
 from agent_runtime_ref.clock import RandomIds, SystemClock
 from agent_runtime_ref.enforcement.reload import PolicyOrigin
 from agent_runtime_ref.errors import BundleError, DecisionLogError, GovernanceError, StoreError, UsageError
@@ -196,6 +197,18 @@ class TestReload:
 
         with pytest.raises(StoreError, match="closed"):
             memory.reload_policies()
+
+    def test_in_asyncio(self, archive: Path, policies: Policies) -> None:
+        """The asynchronous facade takes them too, off the event loop."""
+
+        async def scenario() -> tuple[bool, str]:
+            async with await AsyncGovernedMemory.open("memory:", policies=archive) as memory:
+                write_bundle(policies.strict, archive)
+                taken = await memory.reload_policies()
+                result = await memory.read(query(), caller=caller())
+                return taken, result.decision.policy_digest
+
+        assert asyncio.run(scenario()) == (True, policies.strict.digest)
 
 
 def broken(policies: Policies, path: Path, case: str) -> None:

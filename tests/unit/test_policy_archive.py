@@ -171,7 +171,7 @@ class TestSize:
 
     @pytest.mark.parametrize("inside", ["file", "header", "sparse"])
     def test_a_bomb(self, tmp_path: Path, inside: str) -> None:
-        """A small archive of a gigabyte takes no gigabyte: not as a file, not as a header of one."""
+        """A small archive of zeros is not held: not as a file, not as a header that says it is a gigabyte."""
         gigabyte = 1024**3
         kind = {"file": tarfile.REGTYPE, "header": tarfile.XHDTYPE, "sparse": tarfile.GNUTYPE_SPARSE}[inside]
         header = member("memory/data.json", kind, size=gigabyte).tobuf(tarfile.GNU_FORMAT)

@@ -334,9 +334,8 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("content", "algorithm", "said"),
         [
-            (b"too short", "HS256", "shorter than 32 bytes"),
-            (b"0" * 40, "HS512", "shorter than 64 bytes"),
-            (b"0" * 64 + b"\n", "HS256", "would be part of the key"),
+            (b"", "HS256", "is empty"),
+            (b"-----BEGIN PUBLIC KEY-----\nAAAA\n", "HS256", "is a PEM file, and no secret"),
             (b"0" * 64, "RS256", "no private key in PEM"),
             (b"-----BEGIN PRIVATE KEY-----\nAAAA\n", "RS256", "no private key in PEM"),
         ],
@@ -348,6 +347,26 @@ class TestKeys:
 
         with pytest.raises(UsageError, match=said):
             signing_key(path, algorithm)
+
+    @pytest.mark.parametrize(
+        ("content", "algorithm", "said"),
+        [
+            (b"guess me", "HS256", ["shorter than 32 bytes"]),
+            (b"0" * 40, "HS512", ["shorter than 64 bytes"]),
+            (b"0" * 64 + b"\n", "HS256", ["which is a part of the key"]),
+            (b"0" * 64, "HS512", []),
+        ],
+    )
+    def test_a_weak_secret(self, tmp_path: Path, content: bytes, algorithm: str, said: list[str]) -> None:
+        """OPA takes any secret, so one can sign with it and is warned; nobody here trusts a short one."""
+        path = tmp_path / "key"
+        path.write_bytes(content)
+        notes = signing_key(path, algorithm).notes
+
+        assert [any(one in note for note in notes) for one in said] == [True] * len(notes)
+        if any("shorter" in note for note in notes):
+            with pytest.raises(UsageError, match="can be guessed"):
+                load_bundle(verification=Verification(path, algorithm))
 
     def test_a_key_of_another_kind(self, tmp_path: Path) -> None:
         """An elliptic key signs with its own curve's algorithm only."""

@@ -10,6 +10,7 @@ from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.options import add_settings, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
 from agent_runtime_ref.cli.parsers import example, worded
+from agent_runtime_ref.cli.terminal import warn
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,4 +100,6 @@ def _signer(args: argparse.Namespace) -> Signer | None:
     algorithm = args.signing_alg or _DEFAULT_ALGORITHM
     jws_of((algorithm,))  # says now that the extra is missing, and not that the key is none
     key = signing_key(Path(args.signing_key), algorithm)
+    for sentence in key.notes:
+        warn(sentence)
     return Signer(key, args.key_id or KEY_ID, args.scope or "")
