@@ -1,6 +1,7 @@
 # Which of the considered records stay out, each with its reason, in the order of the ids. Every rule stands twice,
 # as a clause of the plan for the store and as an exclusion, by which each record about to be returned is judged
-# again. A reviewer who adds a rule writes both, or only the exclusion and its id into `incomplete`.
+# again. A reviewer who adds a rule writes both, or only the exclusion and its id into `incomplete`. That records
+# have all their attributes, of the right type, is seen to by MEM-R-112.
 package memory.read
 
 import data.memory.settings
@@ -103,12 +104,6 @@ excluded contains {"index": index, "rule_id": "MEM-R-203", "reason": "expired"} 
 	not candidate.expires_ns > input.now_ns
 }
 
-# An instant that is no number would otherwise be later than every number.
-excluded contains {"index": index, "rule_id": "MEM-R-203", "reason": "expired"} if {
-	some index, candidate in input.candidates
-	not candidate.expires_ns < ""
-}
-
 # METADATA
 # title: A least trust
 # description: >-
@@ -164,12 +159,6 @@ excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_belo
 	some index, candidate in input.candidates
 	candidate.memory_class in classes
 	not candidate.trust_rank >= rank
-}
-
-# A rank that is no number would otherwise be higher than every number.
-excluded contains {"index": index, "rule_id": "MEM-R-204", "reason": "trust_below_minimum"} if {
-	some index, candidate in input.candidates
-	not candidate.trust_rank in {1, 2, 3}
 }
 
 # METADATA

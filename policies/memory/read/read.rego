@@ -298,7 +298,8 @@ max_age_valid if {
 # title: A query is well formed
 # description: >-
 #   What the other rules rely on is there and of the right type: the instant of the decision, whether
-#   provenance is demanded, and lists where lists are meant. Whatever is missing or strange is refused.
+#   provenance is demanded, lists where lists are meant, and every attribute of the records to be judged.
+#   Whatever is missing or strange is refused, and nothing is shown.
 # custom:
 #   rule_id: MEM-R-112
 #   severity: high
@@ -308,8 +309,8 @@ max_age_valid if {
 #   settings: []
 deny contains {"rule_id": "MEM-R-112", "reason": "query_malformed"} if not well_formed
 
-# Rego orders values by type, null < boolean < number < string < array < object, so a text that is not empty is
-# `> ""` and `< []`, and a list is `>= []` and `< {}`. A missing value is none of them.
+# Rego orders values by type, null < boolean < number < string < array < object, so a text is `>= ""` and `< []`,
+# and a list is `>= []` and `< {}`. A missing value is none of them.
 well_formed if {
 	input.now_ns > 0
 	input.now_ns < ""
@@ -318,21 +319,62 @@ well_formed if {
 	input.caller.principal_id < []
 	input.caller.subject > ""
 	input.caller.subject < []
-	input.caller.roles >= []
-	input.caller.roles < {}
 	input.query.subject < []
 	input.query.allowed_classes < {}
-	input.query.require_provenance in {true, false}
-	input.query.kinds >= []
-	input.query.kinds < {}
-	input.query.sources >= []
-	input.query.sources < {}
-	input.query.keys >= []
-	input.query.keys < {}
-	input.query.record_ids >= []
-	input.query.record_ids < {}
-	input.query.statuses >= []
-	input.query.statuses < {}
+	every flag in [input.caller.anonymous, input.query.require_provenance, input.query.has_text] {
+		flag in {true, false}
+	}
+	every words in [
+		input.caller.roles,
+		input.query.kinds,
+		input.query.sources,
+		input.query.keys,
+		input.query.record_ids,
+		input.query.statuses,
+	] {
+		words >= []
+		words < {}
+		every word in words {
+			word >= ""
+			word < []
+		}
+	}
+	[subject | subject := input.query.subject; subject < ""; subject != null] == []
 	input.candidates >= []
 	input.candidates < {}
+	records_well_formed
+}
+
+# One body for a whole record: the engine that is embedded takes its time for each body, not for each comparison.
+records_well_formed if {
+	every record in input.candidates {
+		every word in [
+			record.record_id,
+			record.tenant_id,
+			record.memory_class,
+			record.kind,
+			record.source,
+			record.provenance,
+			record.status,
+		] {
+			word >= ""
+			word < []
+		}
+		every word in [record.subject, record.key] {
+			word < []
+			[word | word < ""; word != null] == []
+		}
+		every flag in [record.provenance_known, record.outranked, record.derived] {
+			flag in {true, false}
+		}
+		record.trust_rank in {1, 2, 3}
+		record.confidence_millionths >= 0
+		record.confidence_millionths <= 1000000
+		record.created_ns > true
+		record.created_ns < ""
+		record.revision > 0
+		record.revision < ""
+		record.expires_ns < ""
+		[instant | instant := record.expires_ns; instant <= true; instant != null] == []
+	}
 }

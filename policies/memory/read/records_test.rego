@@ -31,12 +31,6 @@ beside_bounds := {
 		"record": in_long_term([set_("/trust_rank", 1)]),
 		"rules": {"MEM-R-204"},
 	},
-	"below the trust of a note": {
-		"query": [],
-		"record": note_of([set_("/trust_rank", 0)]),
-		"rules": {"MEM-R-204"},
-	},
-	"above every trust": {"query": [], "record": [set_("/trust_rank", 4)], "rules": {"MEM-R-204"}},
 	"a note of thirty days": {"query": [], "record": note_of([aged(30)]), "rules": set()},
 	"a note a moment older": {
 		"query": [],
@@ -57,8 +51,6 @@ beside_bounds := {
 		"record": [set_("/created_ns", (now_ns - (10 * day_ns)) - 1)],
 		"rules": {"MEM-R-205"},
 	},
-	"created at no time": {"query": [], "record": [set_("/created_ns", "")], "rules": {"MEM-R-205"}},
-	"expires at no time": {"query": [], "record": [set_("/expires_ns", "")], "rules": {"MEM-R-203"}},
 	"provenance that the query demands": {
 		"query": [set_("/query/require_provenance", true)],
 		"record": note_of([]),
@@ -80,11 +72,6 @@ beside_bounds := {
 		"record": [set_("/subject", null)],
 		"rules": set(),
 	},
-	"outranked in words": {
-		"query": [],
-		"record": [set_("/kind", "session_summary"), set_("/outranked", "no")],
-		"rules": {"MEM-R-207"},
-	},
 }
 
 test_beside_bounds[note] if {
@@ -99,7 +86,7 @@ test_beside_bounds[note] if {
 
 # Of each value the nearest neighbours in the order of types: what stands just below it and just above.
 ill_typed := {sprintf("%s is %v", [path, value]): [set_(path, value)] |
-	some path, values in {
+	some path, wrong in {
 		"/caller/tenant_id": ["", 5, [], ["tenant-a"], {}],
 		"/caller/principal_id": [[], ["user-1"], {}],
 		"/caller/subject": ["", null, 5, [], ["user-1"], {}],
@@ -107,7 +94,7 @@ ill_typed := {sprintf("%s is %v", [path, value]): [set_(path, value)] |
 		"/query/allowed_classes": [{}, {"profile": true}],
 		"/query/require_provenance": [null, 1, "true"],
 	}
-	some value in values
+	some value in wrong
 }
 
 test_ill_typed[note] if {
@@ -164,6 +151,25 @@ test_incomplete[note] if {
 
 test_the_usual_query_is_well_formed if {
 	well_formed_after([])
+}
+
+test_roles_that_are_no_list_are_none[note] if {
+	some note, patch in roles_that_are_no_list_are_none
+	not roles_after(patch)
+}
+
+roles_that_are_no_list_are_none := {sprintf("%v", [value]): [set_("/caller/roles", value)] |
+	some value in ["", "reviewer", {}, {"reviewer": true}, null]
+}
+
+test_roles_are_a_list_that_may_be_empty if {
+	roles_after([]) == []
+	roles_after([set_("/caller/roles", ["guest"])]) == ["guest"]
+}
+
+roles_after(patch) := found if {
+	asked := json.patch(request, patch)
+	found := read.roles_of_caller with input as asked with read.inspecting as false
 }
 
 well_formed_after(patch) if {

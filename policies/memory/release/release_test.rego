@@ -87,15 +87,15 @@ refused := {
 	},
 	"of what does not say when it was written": {
 		"candidate": [gone("/queue/created_ns")],
-		"says": {["MEM-W-405", "expired"]},
+		"says": {["MEM-W-405", "expired"], ["MEM-W-413", "review_malformed"]},
 	},
 	"of what does not say when it expires": {
 		"candidate": [gone("/queue/expires_ns")],
-		"says": {["MEM-W-405", "expired"]},
+		"says": {["MEM-W-405", "expired"], ["MEM-W-413", "review_malformed"]},
 	},
 	"of what expires in words": {
 		"candidate": [set_("/queue/expires_ns", "never")],
-		"says": {["MEM-W-405", "expired"]},
+		"says": {["MEM-W-405", "expired"], ["MEM-W-413", "review_malformed"]},
 	},
 	"of a kind that its source may not write": {
 		"candidate": [set_("/kind", "session_summary")],
@@ -151,7 +151,7 @@ refused := {
 	},
 	"over something without a rank": {
 		"candidate": [set_("/replaces", {"record_id": "mem-0"})],
-		"says": {["MEM-W-408", "lower_trust_replaces_higher"]},
+		"says": {["MEM-W-408", "lower_trust_replaces_higher"], ["MEM-W-413", "review_malformed"]},
 	},
 	"of what was derived from something that is gone": {
 		"candidate": [set_("/lineage/known", false)],

@@ -6,6 +6,7 @@
 package memory.review
 
 import data.memory.settings
+import data.memory.write
 
 import future.keywords.not
 import rego.v1
@@ -177,19 +178,27 @@ deny contains {"index": index, "rule_id": "MEM-W-413", "reason": "review_malform
 	not review_well_formed(candidate)
 }
 
-deny contains {"index": index, "rule_id": "MEM-W-413", "reason": "review_malformed"} if {
-	some index, findings in found_in
-	some finding in findings
-	not finding.type > ""
-}
-
-# How values of different types are ordered is told beside `well_formed`.
+# How values of different types are ordered is told in memory.write, which sees to what every candidate has.
 review_well_formed(candidate) if {
-	is_word_or_null(candidate.subject)
-	is_word_or_null(candidate.key)
-	candidate.findings >= []
-	candidate.findings < {}
-	candidate.replaces in [null, candidate.replaces]
+	write.well_formed(candidate)
+	every word in [
+		candidate.memory_class,
+		candidate.kind,
+		candidate.source,
+		candidate.revision_mode,
+		candidate.queue.record_id,
+	] {
+		word >= ""
+		word < []
+	}
+	every flag in [candidate.lineage.known, candidate.lineage.subjects_match, candidate.queue.duplicate] {
+		flag in {true, false}
+	}
+	candidate.queue.trust_rank in {1, 2, 3}
+	candidate.queue.created_ns > true
+	candidate.queue.created_ns < ""
+	candidate.queue.expires_ns < ""
+	[instant | instant := candidate.queue.expires_ns; instant <= true; instant != null] == []
 	candidate.queue.reviewer.principal > ""
 	candidate.queue.reviewer.principal < []
 	is_word_or_null(candidate.queue.reviewer.agent)
@@ -199,6 +208,10 @@ review_well_formed(candidate) if {
 	input.review.reason < []
 	input.review.reason_findings >= []
 	input.review.reason_findings < {}
+	every type in input.review.reason_findings {
+		type > ""
+		type < []
+	}
 }
 
 is_word_or_null(value) if value == null

@@ -112,7 +112,7 @@ parts_needed := {path: json.remove(settings, [path]) | some path in {
 
 test_parts_needed[path] if {
 	some path, left in parts_needed
-	asked := {"operation": "write", "caller": caller, "candidates": [candidate]}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": caller, "candidates": [candidate]}
 	answer := write.decision with input as asked with data.memory.settings as left
 	answer.allowed == []
 }
@@ -149,7 +149,7 @@ usual := {sprintf("%s is %v", [path, value]): [set_(path, value)] |
 		"/size_bytes": [0, 1],
 		"/findings": [[], [{"type": "secret.password", "field": "content"}]],
 		"/lineage/min_trust_rank": [null, 1, 2, 3],
-		"/replaces": [null, {"record_id": "mem-1", "trust_rank": 1}],
+		"/replaces": [null, head("low")],
 		"/tombstoned": [true, false],
 	}
 	some value in values
@@ -212,7 +212,7 @@ test_somebody[note] if {
 }
 
 caller_after(patch) if {
-	asked := {"operation": "write", "caller": json.patch(caller, patch), "candidates": []}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": json.patch(caller, patch), "candidates": []}
 	write.caller_well_formed with input as asked
 		with write.caller_is_curator as false
 		with write.caller_is_operator as false
@@ -237,7 +237,7 @@ test_unlisted[note] if {
 
 # The condition alone, with what else would look at the candidates out of the way.
 permitted_with(candidates) if {
-	asked := {"operation": "write", "caller": caller, "candidates": candidates}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": caller, "candidates": candidates}
 	write.permitted with input as asked
 		with write.deny as set()
 		with write.quarantine as set()

@@ -195,41 +195,69 @@ deny contains {"index": index, "rule_id": "MEM-W-121", "reason": "candidate_malf
 }
 
 deny contains {"index": index, "rule_id": "MEM-W-121", "reason": "candidate_malformed"} if {
-	input.operation == "write"
-	some index, candidate in input.candidates
-	some finding in candidate.findings
-	not finding.type > ""
-}
-
-deny contains {"index": index, "rule_id": "MEM-W-121", "reason": "candidate_malformed"} if {
 	input.operation == "delete"
 	some index, candidate in input.candidates
 	not candidate.subject < []
 }
 
-# Rego orders values by type, null < boolean < number < string < array < object, so a text that is not empty is
-# `> ""` and `< []`, and a list is `>= []` and `< {}`. A missing value is none of them.
+# Rego orders values by type, null < boolean < number < string < array < object, so a text is `>= ""` and `< []`,
+# and a list is `>= []` and `< {}`. A missing value is none of them.
 caller_well_formed if {
+	input.now_ns > 0
+	input.now_ns < ""
 	input.caller.tenant_id > ""
 	input.caller.tenant_id < []
 	input.caller.principal_id < []
 	input.caller.subject > ""
 	input.caller.subject < []
+	input.caller.anonymous in {true, false}
 	input.caller.roles >= []
 	input.caller.roles < {}
-	input.caller.anonymous in {true, false}
+	every role in input.caller.roles {
+		role >= ""
+		role < []
+	}
 }
 
+# One body for a whole candidate: the embedded engine takes its time for each body, not for each comparison. What
+# is looked up in the settings is refused by the rule that looks it up.
 well_formed(candidate) if {
-	candidate.subject < []
-	candidate.key < []
+	every word in [candidate.provenance, candidate.content_digest, candidate.language] {
+		word >= ""
+		word < []
+	}
+	every word in [candidate.subject, candidate.key] {
+		word < []
+		[word | word < ""; word != null] == []
+	}
 	candidate.provenance_known in {true, false}
+	candidate.tombstoned in {true, false}
 	candidate.confidence_millionths >= 0
 	candidate.confidence_millionths <= 1000000
 	candidate.size_bytes >= 0
+	candidate.size_bytes < ""
+	candidate.lineage.min_trust_rank in {null, 1, 2, 3}
+	candidate.lineage.count >= 0
+	candidate.lineage.count < ""
 	candidate.findings >= []
 	candidate.findings < {}
-	candidate.lineage.min_trust_rank in {null, 1, 2, 3}
-	candidate.replaces in [null, candidate.replaces]
-	candidate.tombstoned in {true, false}
+	every finding in candidate.findings {
+		finding.type > ""
+		finding.type < []
+		finding.field > ""
+		finding.field < []
+	}
+	every head in [candidate.replaces] {
+		[head | head != null; not head_well_formed(head)] == []
+	}
+}
+
+head_well_formed(head) if {
+	head.trust_rank in {1, 2, 3}
+	head.revision > 0
+	head.revision < ""
+	every word in [head.record_id, head.status] {
+		word >= ""
+		word < []
+	}
 }

@@ -125,7 +125,7 @@ denied := {
 	},
 	"a head without a rank": {
 		"candidate": [set_("/replaces", {"record_id": "mem-1"})],
-		"rules": {"MEM-W-109": "lower_trust_replaces_higher"},
+		"rules": {"MEM-W-109": "lower_trust_replaces_higher", "MEM-W-121": "candidate_malformed"},
 	},
 	"a system's key": {"candidate": [set_("/key", "system.prompt")], "rules": {"MEM-W-110": "protected_key"}},
 	"a policy's key": {"candidate": [set_("/key", "Policy.read")], "rules": {"MEM-W-110": "protected_key"}},
@@ -233,7 +233,7 @@ test_an_empty_input_is_not_allowed if {
 }
 
 test_candidates_that_are_no_list_are_not_allowed if {
-	asked := {"operation": "write", "caller": caller, "candidates": {"a": candidate}}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": caller, "candidates": {"a": candidate}}
 	answer := write.decision with input as asked
 	answer.allowed == []
 }
@@ -251,13 +251,13 @@ settings_needed := {name: object.remove(settings, [name]) | some name in {
 
 test_settings_needed[name] if {
 	some name, left in settings_needed
-	asked := {"operation": "write", "caller": caller, "candidates": [candidate]}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": caller, "candidates": [candidate]}
 	answer := write.decision with input as asked with data.memory.settings as left
 	answer.allowed == []
 }
 
 test_without_settings_the_version_is_unknown if {
-	asked := {"operation": "write", "caller": caller, "candidates": [candidate]}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": caller, "candidates": [candidate]}
 	answer := write.decision with input as asked with data.memory.settings as {}
 	answer.allowed == []
 	answer.policy.version == "unknown"
@@ -441,7 +441,7 @@ test_each_candidate_is_judged_and_given_its_own if {
 	other := json.patch(candidate, [set_("/tenant_id", "tenant-b")])
 	odd := json.patch(candidate, [gone("/memory_class")])
 	note := json.patch(candidate, short_term)
-	asked := {"operation": "write", "caller": caller, "candidates": [candidate, odd, other, note]}
+	asked := {"operation": "write", "now_ns": 1790000000000000000, "caller": caller, "candidates": [candidate, odd, other, note]}
 	answer := write.decision with input as asked
 	answer.allowed == [0, 3]
 	[one.retention | some one in answer.assign] == ["long_term", "short_term", "long_term", "short_term"]
