@@ -92,8 +92,8 @@ deny contains {"index": index, "rule_id": "MEM-W-112", "reason": "secret_in_dura
 # METADATA
 # title: What was forgotten stays forgotten
 # description: >-
-#   Content that was removed at a person's request is not learnt again, unless that person or a trusted
-#   profile says it anew.
+#   Content that was removed at a person's request, or rejected by a reviewer, is not learnt again, unless that
+#   person or a trusted profile says it anew.
 # custom:
 #   rule_id: MEM-W-117
 #   severity: high
