@@ -17,9 +17,10 @@ from time import perf_counter_ns
 import urllib3
 from opa_client import OpaClient
 
-from agent_runtime_ref.policy.bundle import load_bundle
+from agent_runtime_ref.policy.bundle import Bundle, load_bundle
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.policy.engines import open_engine
+from agent_runtime_ref.policy.opa_server import OpaSettings
 from agent_runtime_ref.resources import policies_path
 from bench.data import NOW_US, Question, Slice, candidates
 from bench.governed import READ, Reader, admitted, listening
@@ -58,10 +59,15 @@ def _engines() -> Iterator[tuple[OpaProcess, PolicyEngine, PolicyEngine]]:
         shutil.copytree(policies_path(), folder, ignore=shutil.ignore_patterns("*_test.rego"))
         bundle = load_bundle(folder)
         with OpaProcess.of(folder) as server:
-            embedded, asking = open_engine("embedded", bundle), open_engine(server.engine, bundle, environ={})
+            embedded, asking = open_engine("embedded", bundle), _asking(server, bundle)
             yield server, embedded, asking
             asking.close()
             embedded.close()
+
+
+def _asking(server: OpaProcess, bundle: Bundle) -> PolicyEngine:
+    """Return the OPA engine with a deadline that a busy machine keeps."""
+    return open_engine(server.engine, bundle, opa=OpaSettings(deadline_ms=60_000), environ={})
 
 
 def _documents() -> dict[int, str]:

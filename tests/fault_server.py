@@ -27,6 +27,7 @@ class FaultServer:
     def __init__(self, behaviour: Behaviour, bundle: Bundle | None = None) -> None:
         self.behaviour = behaviour
         self.heads: list[bytes] = []  # request line and headers of each request
+        self.slow_seconds = 0.0  # how long it takes to list its policies
         self._bundle = bundle
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -113,6 +114,7 @@ class FaultServer:
         if self._bundle is None:
             self.behaviour(visitor, b"")
         elif path == "/v1/policies":
+            time.sleep(self.slow_seconds)
             modules = [_module(name, text) for name, text in self._bundle.modules]
             visitor.sendall(answer({"result": modules}))
         else:

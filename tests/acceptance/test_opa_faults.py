@@ -412,6 +412,26 @@ def test_a_breaker_spares_a_server_that_fails(asking: str, kept: str, bundle: Bu
     assert posts == 5
 
 
+def test_a_long_list_of_policies_is_read_to_its_end(
+    asking: str, permitted: FaultServer, bundle: Bundle
+) -> None:
+    """Comparing may take longer than a decision may: those are refused in time, and it is not begun anew."""
+    permitted.slow_seconds = 3 * DEADLINE_MS / 1000
+    engine = open_engine(permitted.engine, bundle, opa=OpaSettings(deadline_ms=DEADLINE_MS))
+    reasons = {refusal(lambda: as_asked(engine, "{}", asking)).reason}
+    end = time.monotonic() + 20
+    found: object = None
+    while found is None and time.monotonic() < end:
+        try:
+            found = as_asked(engine, "{}", asking)
+        except EngineFailureError as failure:
+            reasons.add(failure.reason)
+    engine.close()
+
+    assert found == PERMITTED
+    assert reasons <= {"engine_timeout", "engine_breaker_open"}
+
+
 def test_a_closed_engine_refuses(asking: str, permitted: FaultServer, kept: str) -> None:
     """What was opened and closed neither asks nor allows."""
     memory = GovernedMemory.open(kept, engine=permitted.engine)

@@ -12,6 +12,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -24,7 +25,16 @@ from agent_runtime_ref.policy.opa_server.settings import OpaBundle
 
 __all__ = ["Proof", "expected_revision"]
 
+COMPARISON_SECONDS = 10.0
 _SHOWN_MAX = 100
+
+
+class _Comparison:
+    """One comparison under way, and how it ended."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.failure: EngineFailureError | None = None
 
 
 class Proof:
@@ -38,8 +48,7 @@ class Proof:
         self._lock = threading.Lock()
         # INVARIANT: connections up to this number lead to a server whose content has been compared.
         self._proven = -1
-        self._comparisons = 0  # that have ended
-        self._failure: EngineFailureError | None = None  # of the last of them
+        self._running: _Comparison | None = None
 
     def require(self, call: Call) -> None:
         """Return if the server behind every connection so far runs the local bundle.
@@ -47,20 +56,14 @@ class Proof:
         Raises:
             EngineFailureError: reason bundle_mismatch, or why the server could not be asked.
         """
-        if self._wanted.check != "content" or self._proven == self._asking.connections.made:
+        if self._wanted.check != "content":
             return
-        comparisons = self._comparisons
-        if not self._lock.acquire(timeout=max(call.left, 0)):
-            raise call.passed()
-        try:
-            if self._proven == self._asking.connections.made:
-                return
-            if self._failure is not None and self._comparisons != comparisons:
-                # Who waited for a comparison that failed shares its end, or each would wait for all others.
-                raise EngineFailureError(self._failure.reason, self._failure.detail)
-            self._prove(call)
-        finally:
-            self._lock.release()
+        while self._proven != self._asking.connections.made:
+            comparison = self._comparison()
+            if not comparison.ended.wait(max(call.left, 0)):
+                raise call.passed()
+            if comparison.failure is not None:
+                raise EngineFailureError(comparison.failure.reason, comparison.failure.detail)
 
     def require_revision(self, answer: Mapping[str, Any]) -> None:
         """Return if an answer names the bundle that was expected.
@@ -86,20 +89,37 @@ class Proof:
         wanted = f"{name} {revision}" if name is not None else revision
         raise EngineFailureError("bundle_mismatch", f"bundle expected: {wanted}; the server has: {shown}")
 
-    def _prove(self, call: Call) -> None:
-        connections, made = self._asking.connections.made, call.made
-        self._failure = None
+    def _comparison(self) -> _Comparison:
+        """Return the comparison under way; one begins where there is none.
+
+        It has a thread and a deadline of its own: to list all policies may take longer than a decision may,
+        and a comparison that ended with whoever asked first would then never come to its end.
+        """
+        with self._lock:
+            if self._running is None:
+                self._running = comparison = _Comparison()
+                compare = partial(self._compare, comparison)
+                threading.Thread(target=compare, name="opa-proof", daemon=True).start()
+            return self._running
+
+    def _compare(self, comparison: _Comparison) -> None:
+        connections = self._asking.connections.made
+        call = Call(COMPARISON_SECONDS, self._asking.connections)
         try:
             self._compare_modules(call)
             self._compare_data(call)
+            # What this call connected to is what it compared; what others connected meanwhile is not.
+            self._proven = connections + call.made
         except EngineFailureError as failure:
             self._proven = -1
-            self._failure = failure
-            raise
+            comparison.failure = failure
+        except Exception as error:
+            self._proven = -1
+            comparison.failure = EngineFailureError("engine_exception", type(error).__name__)
         finally:
-            self._comparisons += 1
-        # What this call connected to is what it compared; what others connected meanwhile is not.
-        self._proven = connections + call.made - made
+            with self._lock:
+                self._running = None
+            comparison.ended.set()
 
     def _compare_modules(self, call: Call) -> None:
         """Return if the server has our modules, and nothing else in the packages that they belong to."""
