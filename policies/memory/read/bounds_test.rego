@@ -169,7 +169,7 @@ strict := object.union(settings, {"purposes": {"inspection": {
 }}})
 
 inspected := array.concat(inspection, [
-	set_("/query/max_age_days", 5),
+	set_("/query/max_age_days", 1000),
 	set_("/query/require_provenance", true),
 ])
 

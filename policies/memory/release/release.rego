@@ -224,9 +224,10 @@ released[index] := {"trust_level": level, "retention": kept.value, "ttl_days": d
 
 # The trust that a write of the same record is given; a test compares the two.
 rank_today(candidate) := min([source_rank, proof_rank, lineage_rank]) if {
-	source_rank := settings.trust_ranks[settings.sources[candidate.source].trust_max]
-	proof := {true: 3, false: settings.trust_ranks[settings.unproven_trust_max]}
+	ranks := settings.trust_ranks
+	source_rank := ranks[settings.sources[candidate.source].trust_max]
+	proof := {true: ranks.high, false: ranks[settings.unproven_trust_max]}
 	proof_rank := proof[candidate.provenance_known]
-	unbounded := {null: 3, 1: 1, 2: 2, 3: 3}
+	unbounded := {null: ranks.high, 1: ranks.low, 2: ranks.medium, 3: ranks.high}
 	lineage_rank := unbounded[candidate.lineage.min_trust_rank]
 }

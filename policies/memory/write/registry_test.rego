@@ -159,7 +159,7 @@ system_key := [set_("/key", "system.prompt")]
 protected_digest := [set_("/key", "hmac:00"), found("key.protected", "key")]
 
 # A role, what is asked for with it, and the rules that refuse.
-roles := {
+by_role := {
 	"a curator's preference": {"role": "curator", "candidate": preference, "rules": set()},
 	"an operator's preference": {"role": "operator", "candidate": preference, "rules": {"MEM-W-114"}},
 	"another role's preference": {"role": "guest", "candidate": preference, "rules": {"MEM-W-114"}},
@@ -187,8 +187,8 @@ roles := {
 	},
 }
 
-test_roles[note] if {
-	some note, case in roles
+test_by_role[note] if {
+	some note, case in by_role
 	answer := decided({"caller": [set_("/roles", [case.role])], "candidate": case.candidate})
 	ids(answer.deny) == case.rules
 	answer.allowed == [index | some index in [0]; case.rules == set()]

@@ -15,9 +15,8 @@ is_review if input.operation in {"release", "reject"}
 #   The answer about a release or a rejection: what every change of memory must be, and what a review must be.
 reviewed := {
 	"allowed": [index |
-		permits := review_permitted
+		review_permitted
 		some index, _ in input.candidates
-		permits
 		not refused[index]
 	],
 	"deny": denials,
