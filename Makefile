@@ -14,7 +14,7 @@ LOCK_HEADER := \# Written by `make lock` from pyproject.toml, for Python 3.11 to
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test docs lint lint-rego test-wheel bench bench-large bench-peers eval-detectors lock clean
+.PHONY: help setup demo test docs lint lint-rego test-wheel bench bench-large bench-peers eval-detectors mutation lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,9 @@ bench-peers: $(STAMP)  ## what a user might pick instead, each in its own enviro
 
 eval-detectors: $(STAMP)  ## how many attacks the detectors catch, and how many harmless texts they flag
 	@$(BIN)/python -m tests.eval_detectors
+
+mutation: $(STAMP)  ## change the policies in small ways, and see that their tests notice each
+	@$(BIN)/agent-runtime-ref policy test --mutate
 
 lock: $(STAMP)  ## resolve requirements/*.txt anew; UPGRADE=--upgrade takes newer versions
 	@$(LOCK) $(UPGRADE) --all-extras --group dev -o requirements/dev.txt >/dev/null

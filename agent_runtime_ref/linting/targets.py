@@ -20,7 +20,9 @@ SCHEMA_SUFFIX = ".schema.json"
 EXPECTATION = ".expect"
 _DOCUMENTS = frozenset({".yaml", ".yml", ".json"})
 _ARCHIVES = (".tar.gz", ".tgz")
-_BUNDLE_NAMES = frozenset({".manifest", "data.json", "controls.yaml", "capabilities.json"})
+_BUNDLE_NAMES = frozenset(
+    {".manifest", "data.json", "controls.yaml", "capabilities.json", "equivalent_mutants.yaml"}
+)
 _LEFT_OUT = frozenset({"__pycache__", "node_modules"})
 _DIRECTIONS = frozenset({"valid", "invalid"})
 

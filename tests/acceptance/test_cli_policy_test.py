@@ -54,9 +54,8 @@ class TestText:
         code, out, _ = told(capsys, "--policies", bundle, "--mutate")
 
         assert code == 1
-        assert out.splitlines()[-2] == (
-            "survived: memory/tiny/tiny.rego:9: MEM-T-001#1: number: `input.limit > 100` -> `input.limit > 101`"
-        )
+        place, change = "memory/tiny/tiny.rego:9: MEM-T-001#1", "`input.limit > 100` -> `input.limit > 101`"
+        assert out.splitlines()[-2] == f"survived: {place}: number: {change}"
         assert told(capsys, "--policies", bundle)[0] == 0
 
     def test_a_test_that_fails(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ EXAMPLES = schemas_path() / "examples"
 OWN = (
     "decision",
     "detectors",
+    "equivalent_mutants",
     "event",
     "memory_candidate",
     "memory_record",
