@@ -7,12 +7,8 @@ import gc
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +18,8 @@ import pytest
 from agent_runtime_ref import AsyncGovernedMemory, GovernedMemory, PolicyDeniedError
 from agent_runtime_ref.clock import RandomIds, SystemClock
 from agent_runtime_ref.enforcement.reload import PolicyOrigin
-from agent_runtime_ref.errors import BundleError, DecisionLogError, GovernanceError, StoreError, UsageError
-from agent_runtime_ref.policy.build import BuiltBundle, build_bundle, write_bundle
+from agent_runtime_ref.errors import BundleError, DecisionLogError, StoreError, UsageError
+from agent_runtime_ref.policy.build import build_bundle, write_bundle
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.policy.signing import Signer, Verification
@@ -31,34 +27,16 @@ from agent_runtime_ref.policy.signing_keys import signing_key
 from agent_runtime_ref.policy.source import PolicySource
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.registry import open_store
-from agent_runtime_ref.testing import FaultyStore, FrozenClock
-from tests.opa import OpaProcess, require_opa
+from agent_runtime_ref.testing import FaultyStore
+from tests.reloading import Policies, answer, answers, built_policies, fill, told
 from tests.signing import key_files
-from tests.support import caller, candidate, events, query
-
-
-@dataclass(frozen=True)
-class Policies:
-    """Two bundles that answer the same query in two ways, and what each answers."""
-
-    open: BuiltBundle  # medium trust is enough for long-term memory
-    strict: BuiltBundle  # it takes high trust, which no record here has
+from tests.support import caller, candidate, query
 
 
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Policies:
-    """The two bundles."""
-    folder = tmp_path_factory.mktemp("policies") / "strict"
-    shutil.copytree(policies_path(), folder)
-    path = folder / "memory/settings/data.json"
-    settings = json.loads(path.read_text("utf-8"))
-    floors = settings["trust_floors"]
-    for classes in floors.values():
-        if "long_term" in classes:
-            classes.remove("long_term")
-    floors.setdefault("high", []).append("long_term")
-    path.write_text(json.dumps(settings), "utf-8")
-    return Policies(build_bundle(policies_path()), build_bundle(folder))
+    """Two bundles that answer differently."""
+    return built_policies(tmp_path_factory.mktemp("policies") / "strict")
 
 
 @pytest.fixture
@@ -75,43 +53,6 @@ def memory(archive: Path, tmp_path: Path) -> Iterator[GovernedMemory]:
     with GovernedMemory.open("memory:", policies=archive, trace=tmp_path / "trace.jsonl") as opened:
         fill(opened)
         yield opened
-
-
-def fill(memory: GovernedMemory) -> None:
-    """Keep two records."""
-    for content in ("Support tickets go to the support queue", "Invoices go to the billing queue"):
-        memory.write(candidate(content), caller=caller())
-
-
-def answer(memory: GovernedMemory) -> tuple[str, int, Mapping[str, int], bool]:
-    """Return by which bundle a read was answered, and what it saw."""
-    result = memory.read(query(allowed_classes=["long_term"]), caller=caller(), text="queue")
-    return result.decision.policy_digest, len(result.hits), result.exclusions, result.underfilled
-
-
-def answers(policies: Policies) -> dict[str, tuple[str, int, Mapping[str, int], bool]]:
-    """Return what each bundle answers."""
-    return {
-        policies.open.digest: (policies.open.digest, 2, {}, False),
-        policies.strict.digest: (policies.strict.digest, 0, {"trust_below_minimum": 2}, False),
-    }
-
-
-def told(memory: GovernedMemory, event_type: str, *, read: bool = False) -> list[dict[str, Any]]:
-    """Return the payloads of one kind of event, as the decision log holds them."""
-    lines = [json.loads(line) for line in memory.log_lines(read=read)]
-    rows = [line.get("event", line) for line in lines]
-    return [row["payload"] for row in rows if row.get("event_type") == event_type]
-
-
-def waited(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Tell whether something came true in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return condition()
 
 
 class TestReload:
@@ -407,7 +348,7 @@ class TestUnderWay:
             threads = [threading.Thread(target=reads) for _ in range(4)]
             for thread in threads:
                 thread.start()
-            for number in range(12):
+            for number in range(8):
                 write_bundle(policies.open if number % 2 else policies.strict, archive)
                 assert memory.reload_policies() is True
                 if number % 4 == 0:
@@ -421,198 +362,6 @@ class TestUnderWay:
             assert wrong == []
             assert [one for one in seen if one != wanted[one[0]]] == []
             assert {one[0] for one in seen} == set(wanted)
-            assert len(told(memory, "policy_engine_failure")) == 3
-            assert len(told(memory, "policy_loaded")) == 12
+            assert len(told(memory, "policy_engine_failure")) == 2
+            assert len(told(memory, "policy_loaded")) == 8
             assert told(memory, "plan_mismatch", read=True) == []
-
-
-class TestWatching:
-    """With `reload_seconds` nobody has to ask."""
-
-    @pytest.mark.parametrize("store", ["memory:", "sqlite"])
-    def test_it_follows(self, archive: Path, policies: Policies, tmp_path: Path, store: str) -> None:
-        """There and back again, without a call."""
-        address = store if store == "memory:" else f"sqlite:{tmp_path / 'memory.db'}"
-        with GovernedMemory.open(address, policies=archive, reload_seconds=0.02) as memory:
-            fill(memory)
-            for built in (policies.strict, policies.open):
-                write_bundle(built, archive)
-
-                assert waited(lambda built=built: memory.bundle.digest == built.digest)  # type: ignore[misc]
-                assert answer(memory) == answers(policies)[built.digest]
-
-    def test_what_is_being_copied_is_left_alone(self, archive: Path, policies: Policies) -> None:
-        """While a file grows from look to look it is neither taken nor an alarm."""
-        raw = policies.strict.archive
-        with GovernedMemory.open("memory:", policies=archive, reload_seconds=0.2) as memory:
-            with archive.open("wb") as file:
-                for start in range(0, len(raw), len(raw) // 20 + 1):
-                    file.write(raw[start : start + len(raw) // 20 + 1])
-                    file.flush()
-                    time.sleep(0.05)
-
-            assert waited(lambda: memory.bundle.digest == policies.strict.digest)
-            assert told(memory, "policy_engine_failure") == []
-
-    def test_one_alarm_for_one_fault(self, archive: Path, policies: Policies) -> None:
-        """A bundle that stays broken is told once, another fault anew; the next good one is taken."""
-        with GovernedMemory.open("memory:", policies=archive, reload_seconds=0.02) as memory:
-            for number, raw in enumerate([b"no archive", policies.strict.archive[:9_000]], start=1):
-                archive.write_bytes(raw)
-                assert waited(lambda n=number: len(told(memory, "policy_engine_failure")) == n)  # type: ignore[misc]
-                time.sleep(0.5)
-                assert len(told(memory, "policy_engine_failure")) == number
-            write_bundle(policies.strict, archive)
-
-            assert waited(lambda: memory.bundle.digest == policies.strict.digest)
-
-    def test_closing_ends_the_thread(self, archive: Path) -> None:
-        """No thread is left behind, neither by closing nor by forgetting to."""
-
-        def watching() -> bool:
-            return any(thread.name == "policies" for thread in threading.enumerate())
-
-        with GovernedMemory.open("memory:", policies=archive, reload_seconds=0.02):
-            assert watching()
-        assert not watching()
-        dropped = GovernedMemory.open("memory:", policies=archive, reload_seconds=0.02)
-        dropped._store.close()
-        del dropped
-        gc.collect()
-        assert waited(lambda: not watching())
-
-    @pytest.mark.parametrize("seconds", [0, -1, 0.001, float("nan"), float("inf"), 86_401])
-    def test_no_time_to_wait(self, archive: Path, seconds: float) -> None:
-        """A loop without a pause, or without an end, is refused."""
-        with pytest.raises(UsageError, match="policies are looked for every"):
-            GovernedMemory.open("memory:", policies=archive, reload_seconds=seconds)
-
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-    def test_a_forked_child_follows_too(self, archive: Path, policies: Policies, tmp_path: Path) -> None:
-        """A server that forks its workers after loading has workers that follow."""
-        new = tmp_path / "new.tar.gz"
-        write_bundle(policies.strict, new)
-        script = f"""
-import os, sys, time
-from agent_runtime_ref import GovernedMemory
-memory = GovernedMemory.open("memory:", policies={str(archive)!r}, reload_seconds=0.05)
-time.sleep(0.2)
-child = os.fork()
-if child == 0:
-    end = time.monotonic() + 30
-    while memory.bundle.digest != {policies.strict.digest!r} and time.monotonic() < end:
-        time.sleep(0.02)
-    os._exit(memory.bundle.digest != {policies.strict.digest!r})
-time.sleep(0.2)
-os.replace({str(new)!r}, {str(archive)!r})
-_, status = os.waitpid(child, 0)
-memory.close()
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-        command = [sys.executable, "-W", "ignore", "-c", script]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
-
-        assert (done.returncode, done.stderr) == (0, "")
-
-
-class TestFolder:
-    """A folder is followed like an archive."""
-
-    def test_an_edited_folder(self, policies: Policies, tmp_path: Path) -> None:
-        """A changed setting is taken; an editor's files are no change."""
-        folder = tmp_path / "policies"
-        shutil.copytree(policies_path(), folder)
-        with GovernedMemory.open("memory:", policies=folder) as memory:
-            fill(memory)
-            (folder / "memory/settings/.data.json.swp").write_bytes(b"\0")
-            assert memory.reload_policies() is False
-            path = folder / "memory/settings/data.json"
-            settings = json.loads(path.read_text("utf-8"))
-            settings["limits"]["query_max"] = 4
-            path.write_text(json.dumps(settings), "utf-8")
-            assert memory.reload_policies() is True
-            with pytest.raises(PolicyDeniedError, match="limit_out_of_bounds"):
-                answer(memory)
-
-    def test_a_folder_that_keeps_changing(self, tmp_path: Path) -> None:
-        """While somebody writes into it, it is not taken, and `reload_policies` says so."""
-        folder = tmp_path / "policies"
-        shutil.copytree(policies_path(), folder)
-        path = folder / "memory/read/more.rego"
-
-        def grow(_: float) -> None:
-            with path.open("a", encoding="utf-8") as file:
-                file.write("# more\n")
-
-        with pytest.raises(BundleError, match="keeps changing while it is read"):
-            PolicySource.at(folder).settled(grow)
-
-    def test_a_pipe_is_no_bundle(self, tmp_path: Path) -> None:
-        """Nobody waits for what never comes."""
-        os.mkfifo(tmp_path / "pipe")
-
-        with pytest.raises(BundleError, match="is no file"):
-            PolicySource.at(tmp_path / "pipe").content()
-
-
-class TestWithOpa:
-    """With an OPA server, whose bundle is not ours to replace."""
-
-    def test_it_follows_the_server(self, archive: Path, policies: Policies, tmp_path: Path) -> None:
-        """While one of both is behind, the old policies decide or nothing does; then the new ones."""
-        require_opa()
-        theirs = tmp_path / "theirs.tar.gz"
-        write_bundle(policies.open, theirs)
-        trace = tmp_path / "trace.jsonl"
-        with (
-            OpaProcess("--watch", "--bundle", theirs) as server,
-            GovernedMemory.open(
-                "memory:", engine=server.engine, policies=archive, reload_seconds=0.1, trace=trace
-            ) as memory,
-        ):
-            fill(memory)
-            before = answer(memory)
-            write_bundle(policies.strict, archive)
-            time.sleep(1)
-            behind = answer(memory)
-            write_bundle(policies.strict, theirs)
-            seen = []
-
-            def switched() -> bool:
-                try:
-                    seen.append(answer(memory))
-                except GovernanceError:
-                    return False
-                return seen[-1][0] == policies.strict.digest
-
-            assert waited(switched)
-
-        wanted = answers(policies)
-        assert [before, behind] == [wanted[policies.open.digest]] * 2
-        assert [one for one in seen if one != wanted[one[0]]] == []
-        reloads = [row for row in events(trace) if row["payload"].get("operation") == "reload"]
-        assert reloads == []
-
-    def test_a_server_that_never_follows_is_an_alarm(
-        self, archive: Path, policies: Policies, tmp_path: Path
-    ) -> None:
-        """After some minutes it is no longer called being behind."""
-        require_opa()
-        clock = FrozenClock()
-        theirs = tmp_path / "theirs.tar.gz"
-        write_bundle(policies.open, theirs)
-        with (
-            OpaProcess("--bundle", theirs) as server,
-            GovernedMemory.open(
-                "memory:", engine=server.engine, policies=archive, reload_seconds=0.05, clock=clock
-            ) as memory,
-        ):  # fmt: skip
-            write_bundle(policies.strict, archive)
-            time.sleep(1)
-            quiet = told(memory, "policy_engine_failure")
-            clock.advance(seconds=301)
-
-            assert quiet == []
-            assert waited(lambda: len(told(memory, "policy_engine_failure")) == 1)
-            assert told(memory, "policy_engine_failure")[0]["reason"] == "bundle_mismatch"
-            assert memory.bundle.digest == policies.open.digest
