@@ -72,7 +72,6 @@ class Hindsight:
         """Ask `engine`; `remembers` only where `policy.shift.only_shifts` is true of its policies."""
         self._point = DecisionPoint(engine, clock)
         self._memory = PlanMemory() if remembers else None
-        self._number = 0
         self.mismatches = 0  # 1 where a plan admitted what the policy refuses
 
     def read(self, question: Mapping[str, Any], records: Sequence[Record], *, ranked: bool) -> ReadOutcome:
@@ -112,10 +111,11 @@ class Hindsight:
             return ReadOutcome(planned.denied)
         plan = planned.at(question["now_ns"])
         limit = min(question["query"]["limit"], plan.limit)
-        found = [index for index, one in enumerate(records) if _admits(plan, one)]
+        found, unseen = planned.admitted(records, plan)
         if ranked and plan.complete:
             found = found[: limit + SPARE]
-        refused = self._checked(question, records, found, planned)
+            unseen = [index for index in unseen if index <= found[-1]]
+        refused = self._checked(question, records, found, unseen, planned)
         kept = [index for index in found if index not in refused]
         return ReadOutcome((), frozenset(kept[:limit] if ranked else kept), plan, refused)
 
@@ -126,23 +126,26 @@ class Hindsight:
         if memory is None or key is None:
             return self._asked(question)
         known = memory.get(key)
-        if known is not None:
+        if known is not None and (known.moving is not None or known.now_ns == question["now_ns"]):
             return known
-        later = self._asked({**question, "now_ns": question["now_ns"] + 1})
-        return memory.keep(key, self._asked(question), later)
+        return memory.keep(key, self._asked(question))
 
     def _asked(self, question: Mapping[str, Any]) -> Planned:
         answer = self._point.read({**question, "candidates": []}).document
-        self._number += 1
         denied = refusals_of(answer)
         if denied:
-            return Planned(self._number, denied, None, question["now_ns"])
+            return Planned(denied, None, question["now_ns"])
         plan = Plan.from_decision(answer)
         check_plan(plan, store="replay")
-        return Planned(self._number, (), plan, question["now_ns"])
+        return Planned((), plan, question["now_ns"])
 
     def _checked(
-        self, question: Mapping[str, Any], records: Sequence[Record], found: Sequence[int], planned: Planned
+        self,
+        question: Mapping[str, Any],
+        records: Sequence[Record],
+        found: Sequence[int],
+        unseen: Sequence[int],
+        planned: Planned,
     ) -> dict[int, list[Row]]:
         """Return what the second check refuses; a plan that says all is believed about what it was seen with.
 
@@ -151,15 +154,14 @@ class Hindsight:
         memory = self._memory
         if memory is None or planned.plan is None or not planned.plan.complete:
             return self._second_check(question, records, found)
-        number = planned.number
-        unseen = [index for index in found if not memory.is_seen(number, records[index])]
+        if not unseen:
+            return {}
         refused = self._second_check(question, records, unseen)
         if refused:
             self._memory = None
             self.mismatches += 1
             return self._second_check(question, records, found)
-        for index in unseen:
-            memory.see(number, records[index])
+        memory.see(planned, [records[index] for index in unseen])
         return {}
 
     def _second_check(
@@ -175,10 +177,6 @@ class Hindsight:
             for row in answer["excluded"]:
                 refused.setdefault(batch[row["index"]], []).append(row)
         return refused
-
-
-def _admits(plan: Plan, record: Record) -> bool:
-    return all(clause_passes(clause, record) for clause in plan.clauses)
 
 
 def refusals_of(answer: Mapping[str, Any]) -> tuple[Row, ...]:

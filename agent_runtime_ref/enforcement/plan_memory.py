@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import marshal
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
 from agent_runtime_ref.contracts import Atom, Clause, Plan
+from agent_runtime_ref.stores.plan_eval import clause_passes
 
-__all__ = ["PlanMemory", "Planned", "shape_of"]
+__all__ = ["PlanMemory", "Planned"]
+
+Record = Mapping[str, Any]
 
 QUESTIONS_MAX = 2_048
 SHAPES_MAX = 100_000
 _NOT_IN_KEY = frozenset({"now_ns", "candidates"})
 _MARSHAL_VERSION = 2  # without references, so that the same value has the same bytes
 # All attributes of a record but those that only tell which one it is and when it was made.
-shape_of = itemgetter(
+_SHAPE = (
     "tenant_id",
     "subject",
     "memory_class",
@@ -39,17 +42,21 @@ shape_of = itemgetter(
     "outranked",
     "derived",
 )
+_shape_of = itemgetter(*_SHAPE)
+_SHAPED = frozenset(_SHAPE)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What the policy answered to a question without candidates."""
 
-    number: int
     denied: tuple[Mapping[str, Any], ...]
     plan: Plan | None  # None: denied
     now_ns: int
-    moving: tuple[int, ...] = ()  # clauses with an instant in them
+    moving: tuple[int, ...] | None = None  # clauses with an instant in them; None: not known yet
+    # Shapes of records that plan and policy both admitted; of another record of such a shape only the clauses
+    # that look beyond the shape can say something else.
+    seen: set[Any] = field(default_factory=set)
 
     def at(self, now_ns: int) -> Plan:
         """Return the plan at another instant."""
@@ -62,13 +69,29 @@ class Planned:
             clauses[index] = _moved(clauses[index], later)
         return Plan(tuple(clauses), self.plan.complete, self.plan.limit)
 
+    def admitted(self, records: Sequence[Record], plan: Plan) -> tuple[list[int], list[int]]:
+        """Return which records `plan`, this one at its instant, admits, and those of them of a new shape."""
+        beyond = [one for one in plan.clauses if not all(atom.attribute in _SHAPED for atom in one.any_of)]
+        seen = self.seen
+        found, unseen = [], []
+        for index, record in enumerate(records):
+            known = _shape_of(record) in seen if seen else False
+            for clause in beyond if known else plan.clauses:
+                if not clause_passes(clause, record):
+                    break
+            else:
+                found.append(index)
+                if not known:
+                    unseen.append(index)
+        return found, unseen
+
 
 class PlanMemory:
     """Remembers the answers to the questions asked last."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Planned] = OrderedDict()
-        self._seen: set[tuple[int, Any]] = set()
+        self._shapes = 0
 
     @staticmethod
     def key(question: Mapping[str, Any]) -> bytes | None:
@@ -80,35 +103,38 @@ class PlanMemory:
         return marshal.dumps(rest, _MARSHAL_VERSION)
 
     def get(self, key: bytes) -> Planned | None:
-        """Return the answer to a question that is known."""
+        """Return the answer to a question that is known, at whatever instant."""
         known = self._known.get(key)
         if known is not None:
             self._known.move_to_end(key)
         return known
 
-    def keep(self, key: bytes, first: Planned, later: Planned) -> Planned:
-        """Remember an answer, given that to the same question one nanosecond later, and return it.
+    def keep(self, key: bytes, answer: Planned) -> Planned:
+        """Remember the first answer to a question, or settle it by a second one, at another instant.
 
-        Where the two differ by more than a moved instant, nothing is remembered.
+        Where the two differ by more than moved instants, the later one is remembered as the first.
         """
-        moving = _moving(first, later)
-        if moving is None:
-            return first
-        known = replace(first, moving=moving)
-        self._known[key] = known
+        first = self._known.get(key)
+        moving = None if first is None else _moving(first, answer)
+        if first is not None and moving is not None:
+            answer = replace(answer, moving=moving, seen=first.seen)
+        elif first is not None:
+            self._shapes -= len(first.seen)
+        self._known[key] = answer
         if len(self._known) > QUESTIONS_MAX:
-            self._known.popitem(last=False)
-        return known
+            _, gone = self._known.popitem(last=False)
+            self._shapes -= len(gone.seen)
+        return answer
 
-    def is_seen(self, number: int, record: Mapping[str, Any]) -> bool:
-        """Tell whether the policy itself admitted a record like this one to the question of that number."""
-        return (number, shape_of(record)) in self._seen
-
-    def see(self, number: int, record: Mapping[str, Any]) -> None:
-        """Note that the policy itself admitted a record, as the plan did."""
-        if len(self._seen) >= SHAPES_MAX:
-            self._seen.clear()
-        self._seen.add((number, shape_of(record)))
+    def see(self, planned: Planned, records: Sequence[Record]) -> None:
+        """Note that the policy itself admitted `records`, as the plan did."""
+        before = len(planned.seen)
+        planned.seen.update(map(_shape_of, records))
+        self._shapes += len(planned.seen) - before
+        if self._shapes > SHAPES_MAX:
+            for one in self._known.values():
+                one.seen.clear()
+            self._shapes = 0
 
 
 def _moving(first: Planned, later: Planned) -> tuple[int, ...] | None:
