@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_runtime_ref.errors import BundleError, DocumentError, ResourceNotFoundError, SeedsRefusedError
+from agent_runtime_ref.errors import (
+    BundleError,
+    DocumentError,
+    ResourceNotFoundError,
+    SeedsRefusedError,
+    UsageError,
+)
 from agent_runtime_ref.linting.documents import schema_findings
 from agent_runtime_ref.linting.findings import Finding, finding
 from agent_runtime_ref.yaml_source import SourceDocument
@@ -77,18 +83,29 @@ def _store(path: Path, document: SourceDocument) -> Iterator[Finding]:
 def _policies(path: Path, document: SourceDocument) -> Iterator[Finding]:
     """Yield what is wrong with the policies that a runtime.yaml names."""
     from agent_runtime_ref.policy.bundle import load_bundle
+    from agent_runtime_ref.policy.source import verification_of
 
     value: Any = document.value
     named: Mapping[str, Any] = value.get("policies", {}) if isinstance(value, Mapping) else {}
-    location = path.absolute().parent / named["path"] if "path" in named else None
-    if location is None and "digest" not in named:
+    folder = path.absolute().parent
+    location = folder / named["path"] if "path" in named else None
+    if location is None and named.keys() <= {"reload_seconds"}:
         return
+    said = dict(named)
+    if "verification_key" in said:
+        said["verification_key"] = str(folder / said["verification_key"])
     try:
-        load_bundle(location, expected_digest=named.get("digest"))
+        verification = verification_of(said, environ={})
+        load_bundle(location, expected_digest=named.get("digest"), verification=verification)
+    except UsageError as error:
+        key = next(name for name in ("verification_key", "keyid", "scope", "algorithm") if name in named)
+        yield finding("LINT-C-013", path, str(error), document.positions.place(("policies", key)))
     except ResourceNotFoundError as error:
         yield finding("LINT-C-012", path, str(error), document.positions.place(("policies", "path")))
     except BundleError as error:
-        part = "digest" if error.reason == "bundle_tampered" else "path"
+        part = "path"
+        if error.reason == "bundle_tampered":
+            part = next((name for name in ("digest", "verification_key") if name in named), part)
         yield finding("LINT-C-013", path, str(error), document.positions.place(("policies", part)))
 
 

@@ -195,8 +195,8 @@ _TABLE = (
     Rule(
         "LINT-C-013",
         ERROR,
-        "The policies have the digest that runtime.yaml pins, and can be loaded",
-        "pin the digest of the bundle that was reviewed, or restore that bundle",
+        "The policies have the digest and the signature that runtime.yaml demands, and can be loaded",
+        "pin the digest of the bundle that was reviewed, sign it with the key that is named, or restore it",
     ),
     Rule(
         "LINT-C-014",

@@ -158,10 +158,12 @@ def test_a_query_that_is_refused_whole_is_a_warning(tmp_path: Path) -> None:
         ("engine: embedded\nstore: postgres://x\n", "LINT-C-014", 2),
         ("store: 'sqlite:memory.db'\npolicies:\n  path: gone\n", "LINT-C-012", 3),
         ("store: memory\n", "LINT-C-014", 1),
+        ("policies:\n  scope: memory\n", "LINT-C-013", 2),
+        ("policies:\n  keyid: one\n  verification_key: gone.pem\n", "LINT-C-013", 3),
     ],
 )
 def test_settings_that_would_not_open_are_found(tmp_path: Path, text: str, rule_id: str, line: int) -> None:
-    """A store of no known kind and policies that are not there are found at their line."""
+    """A store of no known kind, policies or a key that are not there are found at their line."""
     (one,) = lint_files(tmp_path, {"runtime.yaml": text}).findings
 
     assert (one.rule_id, one.line) == (rule_id, line)
