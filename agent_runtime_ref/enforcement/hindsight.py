@@ -17,6 +17,7 @@ from agent_runtime_ref.enforcement.answer import SCAN_BATCH
 from agent_runtime_ref.enforcement.detectors import Finding
 from agent_runtime_ref.enforcement.plan_memory import PlanMemory, Planned
 from agent_runtime_ref.enforcement.read import SPARE
+from agent_runtime_ref.enforcement.review_queue import review_refusals
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.errors import EngineFailureError, StoreCapabilityError
 from agent_runtime_ref.policy.engine import PolicyEngine
@@ -32,6 +33,7 @@ _UNKNOWN_OBLIGATION = {"rule_id": "GATE", "reason": "obligation_unknown"}
 _NOT_PERMITTED = {"rule_id": "GATE", "reason": "not_permitted"}
 # Reasons that speak of the question and not of the policies.
 _UNASKABLE = frozenset({"input_malformed", "input_too_large"})
+_REVIEWS = ("release", "reject")
 _NO_PLAN = Plan(clauses=(), complete=False, limit=0)
 
 
@@ -193,7 +195,9 @@ def write_outcomes(answer: Mapping[str, Any], question: Mapping[str, Any]) -> li
     outcomes = []
     for index, candidate in enumerate(question["candidates"]):
         refusals = denied.get(index, [])
-        if question["operation"] == "delete":
+        if question["operation"] in _REVIEWS:
+            refusals = review_refusals(answer, question["operation"])
+        elif question["operation"] == "delete":
             # Forgetting carries nothing else out than a clear allow.
             refusals = refusals or [*held.get(index, []), *([_NOT_PERMITTED] if index in asked else [])]
         else:

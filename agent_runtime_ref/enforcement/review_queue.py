@@ -118,7 +118,7 @@ class ReviewGate:
 
     def _carried_out(self, asked: _Asked) -> ReviewReceipt:
         ruling = self._point.write(asked.document)
-        refusals = _refusals(ruling.document, asked.request.operation)
+        refusals = review_refusals(ruling.document, asked.request.operation)
         if refusals:
             raise self._refused(asked, refusals, ruling)
         waiting = asked.look.waiting
@@ -261,7 +261,7 @@ class ReviewGate:
         return {**asked.document, "candidates": [shown]}
 
 
-def _refusals(answer: Mapping[str, Any], operation: str) -> list[Mapping[str, Any]]:
+def review_refusals(answer: Mapping[str, Any], operation: str) -> list[Mapping[str, Any]]:
     """Return why a step is not taken; empty only where the policy says that it is, and nothing besides."""
     refusals = [*answer["deny"], *answer["quarantine"]]
     for row in answer["obligations"]:

@@ -44,7 +44,7 @@ class History:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.lives: dict[Key, _Life] = {}
-        self.forgotten: dict[str, int] = {}  # tenant -> the last line that says somebody was forgotten
+        self.removed: dict[str, int] = {}  # tenant -> the last line that says something was removed
         self._at_us: list[int] = []
         self._seqs: list[int] = []
         for line in lines:
@@ -62,8 +62,9 @@ class History:
         self._at_us.append(max(round(at.timestamp() * 1_000_000), self._at_us[-1] if self._at_us else 0))
         self._seqs.append(seq)
         tenant_id, record_id = payload.get("tenant_id"), payload.get("record_id")
-        if event == _FORGOTTEN and payload.get("effect") == "allow" and not payload.get("dry_run"):
-            self.forgotten[tenant_id] = seq
+        forgotten = event == _FORGOTTEN and payload.get("effect") == "allow" and not payload.get("dry_run")
+        if forgotten or event == _ENDED:
+            self.removed[tenant_id] = seq
         if record_id is None:
             return
         key = (tenant_id, record_id)
@@ -159,8 +160,8 @@ class StorePast:
         """Tell whether records that were there then are gone now, and remember how many."""
         lacks = False
         for name in self._gone if tenant_id is None else [tenant_id]:
-            if revision >= self._history.forgotten.get(name, revision + 1):
-                continue  # nobody was forgotten there since
+            if revision >= self._history.removed.get(name, revision + 1):
+                continue  # nothing was removed there since
             gone = bisect_right(self._gone.get(name, []), revision)
             self._told[name] = max(self._told.get(name, 0), gone)
             lacks = lacks or gone > 0

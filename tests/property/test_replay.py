@@ -110,14 +110,31 @@ def _step(memory: GovernedMemory, clock: FrozenClock, chance: random.Random) -> 
         elif kind < 0.9:
             text = chance.choice((None, None, *WORDS, "support queue", "!!"))
             memory.read(_query(chance, who), caller=who, text=text)
-        elif kind < 0.96:
+        elif kind < 0.93:
             memory.inspect(Inspection(principal_id=OPERATOR.principal_id, limit=50), caller=OPERATOR)
+        elif kind < 0.96:
+            _review(memory, chance)
         else:
             subject = chance.choice(("user-42", "user-7"))
             memory.forget(
                 subject=subject, caller=caller(roles=("privacy_officer",)), dry_run=chance.random() < 0.5
             )
     clock.advance(days=chance.choice((0, 0, 0, 1, 25)), seconds=chance.choice((0, 0, 7)))
+
+
+def _review(memory: GovernedMemory, chance: random.Random) -> None:
+    """Release or reject a record that waits, or one that does not."""
+    look = Inspection(
+        principal_id=OPERATOR.principal_id, limit=50, statuses=(chance.choice(("quarantined", "active")),)
+    )
+    hits = memory.inspect(look, caller=OPERATOR).hits
+    step = chance.choice((memory.release, memory.reject))
+    if hits:
+        record = chance.choice(hits).record
+        reviewer = caller(
+            principal_id="reviewer-1", tenant_id=record.tenant_id, roles=("operator", "reviewer")
+        )
+        step(record.memory_id, caller=reviewer, reason="seen by a person")
 
 
 def _run(memory: GovernedMemory, clock: FrozenClock, seed: int, steps: int = 60) -> None:
