@@ -60,17 +60,18 @@ class _Secret:
 
 @dataclass(frozen=True, slots=True)
 class _Ed25519:
-    key: Any  # private where it signs, public where it verifies
+    public: Any
+    private: Any = None  # None where it only verifies
 
     def sign(self, text: bytes) -> bytes:
-        signature: bytes = self.key.sign(text)
+        signature: bytes = self.private.sign(text)
         return signature
 
     def holds(self, signature: bytes, text: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
 
         try:
-            self.key.verify(signature, text)
+            self.public.verify(signature, text)
         except InvalidSignature:
             return False
         return True
@@ -85,7 +86,8 @@ def signing_key(path: Path, algorithm: str) -> Signer:
     raw = _key_bytes(path, private=True)
     if algorithm == HMAC_SHA256:
         return _secret(raw, path)
-    return _Ed25519(_pem(raw, path, private=True))
+    key = _pem(raw, path, private=True)
+    return _Ed25519(key.public_key(), key)
 
 
 def verifying_key(path: Path, algorithm: str) -> Signer:

@@ -352,6 +352,20 @@ def test_an_anchor_is_not_written_over(
     assert "is there already" in answer.err
 
 
+def test_a_log_that_an_older_anchor_disowns_is_not_signed(
+    command: Command, log: Path, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    """Its chain holds, since it was sealed anew; named beside it, the older anchor finds that."""
+    words = ["trace", "anchor", "--log", log, "--key", keys[0], "-o"]
+    command(*words, tmp_path / "1.json")
+    edited(log, lambda lines: resealed(lines, 10, '"effect":"allow"', '"effect":"deny"'))
+    answer = command(*words, tmp_path / "2.json", "--anchor", tmp_path / "1.json")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "line 24 altered" in answer.err
+    assert not (tmp_path / "2.json").exists()
+
+
 def test_a_log_that_does_not_hold_is_not_signed(
     command: Command, log: Path, tmp_path: Path, keys: tuple[Path, Path]
 ) -> None:
@@ -409,6 +423,9 @@ def test_closed_files_may_be_archived(
     alone = command("trace", "verify", moved, *known)
     without = command("trace", "verify", rotated)
 
+    signing = ["trace", "anchor", "--log", rotated, "--key", keys[0], "-o"]
+    assert command(*signing, tmp_path / "2.json").code == 1
+    assert command(*signing, tmp_path / "2.json", "--anchor", anchor).code == 0
     assert (left.code, left.document["tail"]) == (0, "verified")
     assert left.document["chains"][0]["first"] > 1
     assert (alone.code, alone.document["tail"]) == (0, "verified")

@@ -10,7 +10,10 @@ import pytest
 
 from agent_runtime_ref import GovernedMemory, PolicyDeniedError
 from agent_runtime_ref.telemetry import chain
-from agent_runtime_ref.telemetry.events import rebuilt_result
+from agent_runtime_ref.telemetry.events import Event, rebuilt_result
+from agent_runtime_ref.telemetry.lines import event_text
+from agent_runtime_ref.telemetry.otel import attributes_of
+from agent_runtime_ref.telemetry.places import placed
 from tests.support import caller, candidate, events, query
 
 
@@ -49,6 +52,18 @@ def test_every_exported_event_is_an_anchor(tmp_path: Path, store: str) -> None:
     told = events(trace)
     assert {event["payload"]["event_id"]: _place(event) for event in told} == expected
     assert len(told) >= 8
+
+
+def test_the_place_goes_to_opentelemetry_too() -> None:
+    """Each part of it is an attribute of the log record, named as every field of a payload is."""
+    event = Event("context_layers_built", "trace-001", 1, {"event_id": "evt-1"})
+    body = event_text(event)
+    (line,) = [line for _, line in chain.seal_all([body], seq=6, prev_hash=chain.GENESIS)]
+    (told,) = placed([event], [line], chain="reads")
+    attributes = attributes_of(told)
+
+    assert attributes["agent_memory.log_chain"] == "reads"
+    assert (attributes["agent_memory.log_seq"], attributes["agent_memory.log_hash"]) == chain.head(line)
 
 
 def test_the_answer_is_still_rebuilt_byte_for_byte(tmp_path: Path) -> None:

@@ -25,12 +25,23 @@ def add_parser(subparsers: Any) -> None:
         description=(
             "Verify the chains of a decision log and sign, for each, the number and the hash of its last\n"
             "line and how many lines there are. Keep the file where whoever can write the log cannot:\n"
-            "`trace verify --anchor` finds every change up to it. A log that does not hold is not signed."
+            "`trace verify --anchor` finds every change up to it. A log that does not hold, or is not the\n"
+            "one that an older anchor knows, is not signed."
         ),
-        epilog=example("trace anchor --store sqlite:memory.db -o anchor.json --key anchor.key"),
+        epilog=example(
+            "trace anchor --store sqlite:memory.db -o anchor.json --key anchor.key",
+            "trace anchor --log decisions.jsonl --anchor anchor.json -o anchor-2.json --key anchor.key",
+        ),
     )
     anchor.add_argument("-o", "--output", metavar="FILE", required=True, help="a new file for the anchor")
     anchor.add_argument("--key", metavar="FILE", required=True, help="the private key, or the secret")
+    anchor.add_argument(
+        "--anchor",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="an older anchor made with this key, to which the log is held first; may be repeated",
+    )
     add_algorithm(anchor)
     add_settings(anchor, "store", "engine", "policies", "log")
 
@@ -38,13 +49,15 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the anchor and return the exit code: 1 where a chain does not hold, and nothing is signed."""
     from agent_runtime_ref.clock import SystemClock, timestamp
-    from agent_runtime_ref.telemetry.anchor_file import anchor_document, signing_key
+    from agent_runtime_ref.telemetry.anchor_file import anchor_document, anchored_positions, signing_key
     from agent_runtime_ref.telemetry.anchors import Anchors
 
     signer = signing_key(Path(args.key), args.algorithm)
     require_kept(args, args.log)
-    with Anchors() as none, logs_of(args, args.log) as logs:
-        accounts = [accounted(log, none) for log in logs]
+    with Anchors() as older, logs_of(args, args.log) as logs:
+        for name in args.anchor:
+            older.add(anchored_positions(Path(name), signer, args.algorithm))
+        accounts = [accounted(log, older) for log in logs]
     broken = [(account, one) for account in accounts for one in account.findings]
     if broken:
         for account, one in broken[:10]:
