@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.controls import read_controls
@@ -12,10 +13,10 @@ from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.review.controls import control_findings, controls_of
 from agent_runtime_ref.review.evaluation import Evaluation
 from agent_runtime_ref.review.examples import Search
-from agent_runtime_ref.review.model import SEVERITIES, Review, SeedView
+from agent_runtime_ref.review.model import ERROR, SEVERITIES, Finding, Review, SeedView
 from agent_runtime_ref.review.rules import RuleReader, rule_findings
 from agent_runtime_ref.review.sentences import outcome_of, result_of
-from agent_runtime_ref.review.situations import Seed, Writer, seeds_of
+from agent_runtime_ref.review.situations import Seed, Writer, seeds_of, situations
 from agent_runtime_ref.review.tested import test_findings, tested
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def review_bundle(
         found = tested(location)
         reader = RuleReader(bundle, Search(evaluation, bundle.settings, writer), seeds, found)
         rules = reader.rules()
+        silent = tuple(_unanswered(evaluation, seeds, bundle.settings))
     finally:
         engine.close()
     table = read_controls(location)
@@ -56,6 +58,7 @@ def review_bundle(
         *control_findings(table, rules),
         *test_findings(found, rules),
         *rule_findings(rules),
+        *silent,
         *reader.unnamed(),
         *reader.settings_findings(),
     }
@@ -71,6 +74,17 @@ def review_bundle(
         tests_run=len(found.results),
         tests_failed=sum(1 for one in found.results if not one.passed),
     )
+
+
+def _unanswered(
+    evaluation: Evaluation, seeds: Sequence[Seed], settings: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """Yield the seeds, as they are, about which the policies give no answer of the right shape."""
+    for package in ("memory.read", "memory.write"):
+        for one in situations(package, seeds, settings):
+            if evaluation.one(one.gate, one.question, one.candidate).failed:
+                message = f"{package} gives no clear answer about a {one.name} of {one.base}"
+                yield Finding(ERROR, "no-answer", package, message)
 
 
 def _seed(seed: Seed) -> SeedView:

@@ -42,8 +42,8 @@ def html_text(review: Review) -> str:
         + _contents(review, anchors)
         + '<main id="main">\n'
         + "".join(sections)
-        + "<footer><p>Which rules serve which control is a claim of whoever wrote the policies, not a "
-        + "certificate.</p></footer>\n</main>\n</div>\n</div>\n</body>\n</html>\n"
+        + "</main>\n</div>\n<footer><p>Which rules serve which control is a claim of whoever wrote the "
+        + "policies, not a certificate.</p></footer>\n</div>\n</body>\n</html>\n"
     )
 
 
@@ -165,7 +165,7 @@ def _findings(review: Review) -> str:
         for one in review.findings
     ]
     table = _table(
-        ("Severity", "Finding", "Place"), rows, labels=("", "", "Place"), widths=(1, 0, 3), label="Findings"
+        ("Severity", "Finding", "Place"), rows, labels=("", "", "Place"), widths=(1, 0, 4), label="Findings"
     )
     sentence = (
         "An error means that the policies are not shown to do what they say; "

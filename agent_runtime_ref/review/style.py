@@ -21,7 +21,7 @@ STYLE = """
 * { box-sizing: border-box; }
 html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 var(--sans);
-  overflow-wrap: break-word; }
+  overflow-wrap: anywhere; }
 a { color: var(--link); text-decoration-thickness: 1px; text-underline-offset: 0.18em; }
 a:focus-visible, summary:focus-visible { outline: 2px solid var(--link); outline-offset: 2px;
   border-radius: 2px; }
@@ -56,7 +56,6 @@ nav ul ul li { margin: 0.12rem 0; font-family: var(--mono); font-size: 0.78rem; 
 main { min-width: 0; }
 section { padding-top: 2.25rem; }
 section > p { color: var(--soft); max-width: 46rem; margin-top: 0.4rem; }
-code { overflow-wrap: anywhere; }
 table { width: 100%; table-layout: fixed; border-collapse: collapse; margin-top: 1.1rem;
   font-size: 0.925rem; }
 th { text-align: left; font-weight: 600; font-size: 0.8125rem; color: var(--soft);
@@ -68,7 +67,7 @@ td small { display: block; color: var(--soft); font-size: 0.8125rem; margin-top:
 .refs a { text-decoration: none; }
 .refs a:hover { text-decoration: underline; }
 .refs { display: flex; flex-wrap: wrap; gap: 0.15rem 0.8rem; list-style: none; margin: 0; padding: 0; }
-.severity { font-size: 0.8125rem; font-weight: 600; white-space: nowrap; }
+.severity { font-size: 0.8125rem; font-weight: 600; }
 .critical, .error { color: var(--out); }
 .high, .warning { color: var(--amber); }
 .medium, .low { color: var(--soft); }
