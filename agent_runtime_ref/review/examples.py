@@ -7,9 +7,9 @@ nothing simpler is, and beside it the nearest one that is let in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 from agent_runtime_ref.review.evaluation import Evaluation
@@ -18,7 +18,7 @@ from agent_runtime_ref.review.references import Look
 from agent_runtime_ref.review.sentences import outcome_of, result_of, sentence_of
 from agent_runtime_ref.review.situations import Situation, Writer
 from agent_runtime_ref.review.trials import Trial, Trials, plans, plans_together
-from agent_runtime_ref.review.variants import variants_of
+from agent_runtime_ref.review.variants import Variant, variants_of
 
 __all__ = ["Found", "Search"]
 
@@ -46,15 +46,17 @@ class Search:
     ) -> Found:
         """Return examples of a rule; none where no trial showed it at work."""
         offers = [(one, self._offered(one, look, used)) for one in situations]
+        given = [(one, _chosen(offered, removed=False)) for one, offered in offers]
         trials = Trials(self._evaluation)
         for size in (0, 1):
-            trials.add(plans(offers, size))
-        if any(rule_id in trial.outcome.rule_ids for trial in trials.all):
-            trials.add(plans_together(offers))
-        else:
-            trials.add(plans(offers, 2))
-        if not any(rule_id in trial.outcome.rule_ids for trial in trials.all):
-            trials.add(plans(offers, 3))
+            trials.add(plans(given, size))
+        if not trials.show(rule_id):
+            trials.add(plans([(one, _chosen(offered, removed=True)) for one, offered in offers], 1))
+        if trials.show(rule_id):
+            trials.add(plans_together(given))
+        for size in (2, 3):
+            if not trials.show(rule_id):
+                trials.add(plans(given, size))
         out = _confirmed(trials, _shown_out(rule_id, trials), rule_id)
         inside = _confirmed(trials, _shown_in(out, trials), None)
         return Found(
@@ -69,6 +71,13 @@ class Search:
         }
 
 
+def _chosen(offered: Mapping[str, Sequence[Variant]], *, removed: bool) -> dict[str, list[Variant]]:
+    """Return the variants that take an attribute away, or those that give it a value."""
+    return {
+        name: [one for one in variants if one.change.removed == removed] for name, variants in offered.items()
+    }
+
+
 def _confirmed(trials: Trials, offered: Iterable[Trial], rule_id: str | None) -> list[Trial]:
     """Return the first trials that a rule keeps out, or that all let in, when they are asked about alone."""
 
@@ -81,7 +90,8 @@ def _confirmed(trials: Trials, offered: Iterable[Trial], rule_id: str | None) ->
 def _shown_out(rule_id: str, trials: Trials) -> list[Trial]:
     """Return the trials that the rule keeps out, the most telling first, one a set of attributes at first."""
     firing = [trial for trial in trials.all if rule_id in trial.outcome.rule_ids]
-    minimal = [trial for trial in firing if not any(_is_simpler(one, trial) for one in firing)]
+    known = {(id(trial.situation), trial.parts) for trial in firing}
+    minimal = [trial for trial in firing if not _has_simpler(trial, known)]
     alone = min((len(trial.outcome.rule_ids) for trial in minimal), default=0)
     clearest = [trial for trial in minimal if len(trial.outcome.rule_ids) == alone]
     ordered = sorted(clearest, key=lambda trial: _rank(trial, trials))
@@ -105,13 +115,11 @@ def _different(trials: Sequence[Trial], shown: Sequence[Trial]) -> list[Trial]:
     return found
 
 
-def _is_simpler(one: Trial, other: Trial) -> bool:
-    """Tell whether `one` does a part of what `other` does, in the same situation."""
-    return (
-        len(one.variants) < len(other.variants)
-        and one.situation is other.situation
-        and all(any(part is whole for whole in other.variants) for part in one.variants)
-    )
+def _has_simpler(trial: Trial, known: Set[tuple[int, frozenset[int]]]) -> bool:
+    """Tell whether a part of what a trial does, in the same situation, is among those `known`."""
+    parts = sorted(trial.parts)
+    smaller = (frozenset(some) for size in range(len(parts)) for some in combinations(parts, size))
+    return any((id(trial.situation), some) in known for some in smaller)
 
 
 def _rank(trial: Trial, trials: Trials) -> tuple[Any, ...]:

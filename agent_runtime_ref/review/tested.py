@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from agent_runtime_ref.review.model import ERROR, Finding, RuleView, TestUse
 __all__ = ["Tested", "test_findings", "tested"]
 
 TESTS = "*_test.rego"
+_OURS = re.compile(r"MEM-[A-Z]-[0-9]{3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Tested:
 
     def _names(self, result: RegoResult, rule_id: str) -> bool:
         """Tell whether a test names an id that does not look like one of ours; its whole source is taken."""
-        return not result.rule_ids and f'"{rule_id}"' in self.texts.get(result.name.partition("[")[0], "")
+        if result.rule_ids or _OURS.match(rule_id):
+            return False
+        return f'"{rule_id}"' in self.texts.get(result.name.partition("[")[0], "")
 
 
 def tested(location: Path) -> Tested:

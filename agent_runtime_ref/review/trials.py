@@ -17,7 +17,7 @@ __all__ = ["Offer", "Trial", "Trials", "plans", "plans_together"]
 FIELDS_MAX = 6  # that are changed together
 TRIALS_MAX = 1_500  # of one rule with the same number of changes
 # Once a change alone has shown a rule at work, two at once add only what the plainest values do.
-TOGETHER_VALUES_MAX, TOGETHER_TRIALS_MAX = 6, 600
+TOGETHER_FIELDS_MAX, TOGETHER_VALUES_MAX, TOGETHER_TRIALS_MAX = 4, 4, 200
 
 Offer = tuple[Situation, Mapping[str, Sequence[Variant]]]
 Plan = tuple[Situation, tuple[Variant, ...]]
@@ -36,6 +36,11 @@ class Trial:
     def changes(self) -> tuple[Change, ...]:
         """What it changes of the situation."""
         return tuple(variant.change for variant in self.variants)
+
+    @property
+    def parts(self) -> frozenset[int]:
+        """What its changes are known by; variants of one search are values that are made once."""
+        return frozenset(map(id, self.variants))
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -70,6 +75,10 @@ class Trials:
             if trial.outcome.is_clear_allow:
                 self._peers.setdefault((id(trial.situation), trial.fields), []).append(trial)
 
+    def show(self, rule_id: str) -> bool:
+        """Tell whether a rule took part in any of them."""
+        return any(rule_id in trial.outcome.rule_ids for trial in self.all)
+
     def peers(self, trial: Trial) -> Sequence[Trial]:
         """Return the trials of the same situation and attributes that are let in."""
         return self._peers.get((id(trial.situation), trial.fields), ())
@@ -101,7 +110,10 @@ def plans_together(offers: Sequence[Offer]) -> Iterator[Plan]:
     """Yield the choices of two changes that are worth it where one alone was enough."""
     firsts = {situation.name: (situation, offered) for situation, offered in reversed(offers)}
     few: list[Offer] = [
-        (situation, {name: variants[:TOGETHER_VALUES_MAX] for name, variants in offered.items()})
+        (
+            situation,
+            {name: offered[name][:TOGETHER_VALUES_MAX] for name in list(offered)[:TOGETHER_FIELDS_MAX]},
+        )
         for situation, offered in reversed(firsts.values())
     ]
     return islice(plans(few, 2), TOGETHER_TRIALS_MAX)
