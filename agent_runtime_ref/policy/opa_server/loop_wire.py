@@ -97,7 +97,7 @@ class LoopWire:
         except (TimeoutError, concurrent.futures.TimeoutError) as error:
             future.cancel()
             raise call.passed() from error
-        except (aiohttp.ClientError, OSError) as error:
+        except Exception as error:  # whatever the library raised, there is no answer
             raise failure_of(error, call, no_http=_is_no_http(error)) from error
 
 

@@ -15,8 +15,9 @@ from opa_client import OpaClient
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import HTTPError, ProtocolError
+from urllib3.exceptions import ProtocolError
 
+from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.policy.opa_server.calls import Call, Connections, DeadlineTLSSocket, Within, connected
 from agent_runtime_ref.policy.opa_server.replies import (
     ANSWER_BYTES_MAX,
@@ -105,7 +106,10 @@ class _Session(requests.Session):
         with Within(call):
             try:
                 return self._exchanged(method, url, body, call.require(), bytes_max)
-            except (HTTPError, http.client.HTTPException, OSError) as error:
+            except EngineFailureError:
+                raise
+            except Exception as error:
+                # A torn connection shows as a ValueError or AttributeError of `http.client`, too.
                 raise failure_of(error, call, no_http=_is_no_http(error)) from error
 
     def _exchanged(self, method: str, url: str, body: bytes | None, left: float, bytes_max: int) -> Reply:
