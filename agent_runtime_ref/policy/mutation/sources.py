@@ -92,7 +92,13 @@ def _parts(raw: bytes, rule: Rule) -> Iterator[Iterator[_Edit]]:
         yield iter((never, *_expressions(raw, rule.head, head)))
     for number, body in enumerate(rule.bodies):
         values = _expressions(raw, rule.head, head) if number == 0 else iter(())
-        yield iter((_never(raw, body, head), *values, *_query(raw, body.query)))
+        # What never holds anyway, as the empty beginning of a set, cannot be made to.
+        dropped = () if _is_never(raw, body) else (_never(raw, body, head),)
+        yield iter((*dropped, *values, *_query(raw, body.query)))
+
+
+def _is_never(raw: bytes, body: Body) -> bool:
+    return raw[body.start : body.end].split() in ([b"if", b"false"], NEVER.encode("utf-8").split())
 
 
 def _never(raw: bytes, body: Body, head: tuple[int, int]) -> _Edit:

@@ -13,7 +13,7 @@ import rego.v1
 # description: >-
 #   Ids of exclusion rules that have no clause. A reviewer who adds such a rule adds its id here, with
 #   `incomplete contains "..."`; matching records are then judged one by one, by the exclusions themselves.
-incomplete contains rule_id if some rule_id in []
+incomplete contains null if false
 
 day_ns := 86400000000000
 
@@ -206,8 +206,9 @@ clauses contains {
 	"passed": "age_filter_passed",
 } if {
 	input.operation != "inspect"
-	input.query.max_age_days != null
 	some limit in settings.age_limits
+
+	# A query without an age is left out by this as well: no number is below null.
 	limit.days < input.query.max_age_days
 }
 
@@ -226,11 +227,6 @@ excluded contains {"index": index, "rule_id": "MEM-R-205", "reason": "age_above_
 	some index, candidate in input.candidates
 	candidate.memory_class in limit.classes
 	not candidate.created_ns >= earliest_ns
-}
-
-excluded contains {"index": index, "rule_id": "MEM-R-205", "reason": "age_above_maximum"} if {
-	some index, candidate in input.candidates
-	not candidate.created_ns < ""
 }
 
 # METADATA

@@ -3,6 +3,10 @@
 # description: >-
 #   Decides whether a caller may run a query over memory. The answer also carries a plan, which says what
 #   records the query may see and which the store carries out, and a verdict on each record handed in.
+# scope: subpackages
+# schemas:
+#   - input: schema["policy_read_input.schema"]
+#   - data.memory.settings: schema["policy_settings.schema"]
 package memory.read
 
 import data.memory.settings
@@ -310,7 +314,7 @@ max_age_valid if {
 deny contains {"rule_id": "MEM-R-112", "reason": "query_malformed"} if not well_formed
 
 # Rego orders values by type, null < boolean < number < string < array < object, so a text is `>= ""` and `< []`,
-# and a list is `>= []` and `< {}`. A missing value is none of them.
+# and a list is `>= []` and `< {}`. A missing value is none of them. `every` holds over lists and objects only.
 well_formed if {
 	input.now_ns > 0
 	input.now_ns < ""
@@ -332,7 +336,6 @@ well_formed if {
 		input.query.record_ids,
 		input.query.statuses,
 	] {
-		words >= []
 		words < {}
 		every word in words {
 			word >= ""
@@ -340,7 +343,6 @@ well_formed if {
 		}
 	}
 	[subject | subject := input.query.subject; subject < ""; subject != null] == []
-	input.candidates >= []
 	input.candidates < {}
 	records_well_formed
 }

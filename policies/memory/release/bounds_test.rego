@@ -8,7 +8,7 @@ import rego.v1
 
 test_what_expires_at_no_time_is_not_released if {
 	answer := decided({"candidate": [set_("/queue/expires_ns", "")]})
-	["MEM-W-405", "expired"] in said(answer.deny)
+	said(answer.deny) == {["MEM-W-405", "expired"], ["MEM-W-413", "review_malformed"]}
 }
 
 test_an_operator_releases_a_protected_key_that_is_no_identifier if {

@@ -69,7 +69,7 @@ test_unlisted[note] if {
 	not permitted_with(candidates, settings)
 }
 
-parts_needed := {path: json.remove(settings, [path]) | some path in {
+parts_needed := {path: json.patch(settings, [gone(concat("", ["/", path]))]) | some path in {
 	"review/roles",
 	"review/four_eyes/release",
 	"review/reason_chars_max",

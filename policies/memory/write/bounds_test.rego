@@ -103,7 +103,7 @@ test_another_operation_is_refused_as_that_alone if {
 
 # --- settings that are not whole ---------------------------------------------------------------------------
 
-parts_needed := {path: json.remove(settings, [path]) | some path in {
+parts_needed := {path: json.patch(settings, [gone(concat("", ["/", path]))]) | some path in {
 	"conversation/kinds",
 	"conversation/sources",
 	"limits/size_bytes_max",

@@ -201,7 +201,7 @@ deny contains {"index": index, "rule_id": "MEM-W-121", "reason": "candidate_malf
 }
 
 # Rego orders values by type, null < boolean < number < string < array < object, so a text is `>= ""` and `< []`,
-# and a list is `>= []` and `< {}`. A missing value is none of them.
+# and a list is `>= []` and `< {}`. A missing value is none of them. `every` holds over lists and objects only.
 caller_well_formed if {
 	input.now_ns > 0
 	input.now_ns < ""
@@ -211,7 +211,6 @@ caller_well_formed if {
 	input.caller.subject > ""
 	input.caller.subject < []
 	input.caller.anonymous in {true, false}
-	input.caller.roles >= []
 	input.caller.roles < {}
 	every role in input.caller.roles {
 		role >= ""
@@ -239,7 +238,6 @@ well_formed(candidate) if {
 	candidate.lineage.min_trust_rank in {null, 1, 2, 3}
 	candidate.lineage.count >= 0
 	candidate.lineage.count < ""
-	candidate.findings >= []
 	candidate.findings < {}
 	every finding in candidate.findings {
 		finding.type > ""
