@@ -29,6 +29,8 @@ def in_words(name: str, value: Any) -> str:
     """Return a value of the attribute called `name`, in its unit."""
     if isinstance(value, int) and not isinstance(value, bool) and name in _NUMBERS:
         return _NUMBERS[name](value)
+    if name == "content_digest" and isinstance(value, str) and value.startswith("hmac:"):
+        return "a digest"
     if name == "expires_ns" and value is None:
         return "never expires"
     if name == "operation" and isinstance(value, str):
