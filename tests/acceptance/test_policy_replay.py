@@ -124,6 +124,25 @@ def test_what_is_admitted_pushes_another_out(command: Command, tmp_path: Path) -
     assert code == 1
 
 
+def test_where_rank_is_not_known_what_is_admitted_counts(command: Command, tmp_path: Path) -> None:
+    """An older line has no score: with a text, an admitted record is exposed whatever the limit."""
+    strict = tmp_path / "strict.jsonl"
+    policies = policies_with(tmp_path, _high_only)
+    with GovernedMemory.open("memory:", log=strict, policies=policies, clock=FrozenClock()) as memory:
+        memory.write(candidate("Refunds take a week"), caller=caller())
+        memory.write(candidate("Refunds take two"), caller=caller())
+        memory.read(query(limit=1), caller=caller(), text="refunds")
+    (read,) = [one for one in map(json.loads, strict.read_text("utf-8").splitlines()) if "considered" in one]
+    for name, index in (("columns", -1), ("kept_out", -2)):
+        rows = read["considered"][name]
+        for row in [rows] if name == "columns" else rows:
+            del row[index]
+    strict.write_text(f"{json.dumps(read)}\n", encoding="utf-8")
+    code, document = _replayed(command, tmp_path, strict, _nothing)
+
+    assert (code, _counts(document)) == (1, {"newly_exposed": 2})
+
+
 def test_a_refused_read_that_is_answered_now_says_what_is_not_known(
     command: Command, tmp_path: Path, log: Path
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from agent_runtime_ref.cli.terminal import warn
 if TYPE_CHECKING:
     from agent_runtime_ref.replay.log import Span
     from agent_runtime_ref.replay.report import Report
+
+Progress = Callable[[int], None]
 
 FORMATS = ("text", "json", "markdown", "sarif")
 
@@ -78,13 +80,17 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.replay.log import Span
 
     span = Span(args.since, args.until)
-    with (_of_file if args.store is None else _of_store)(args, span) as report:
+    with ExitStack() as open_report:
+        # What shows how far it is has gone before the report is printed.
+        with _progress() as progress:
+            source = _of_file if args.store is None else _of_store
+            report = open_report.enter_context(source(args, span, progress))
         for line in _lines(report, format_of(args, otherwise=FORMATS[0])):
             write(line)
         return REFUSED if report.exposes else DONE
 
 
-def _of_file(args: argparse.Namespace, span: Span) -> AbstractContextManager[Report]:
+def _of_file(args: argparse.Namespace, span: Span, progress: Progress) -> AbstractContextManager[Report]:
     from agent_runtime_ref.clock import SystemClock
     from agent_runtime_ref.replay.log import chain_problem_of_file
     from agent_runtime_ref.replay.session import replay_of_file
@@ -93,11 +99,11 @@ def _of_file(args: argparse.Namespace, span: Span) -> AbstractContextManager[Rep
     path = Path(args.log)
     _warn(chain_problem_of_file(path))
     bundle = policies_at(args.policies).bundle()
-    return replay_of_file(bundle, path, span=span, clock=SystemClock(), progress=_progress())
+    return replay_of_file(bundle, path, span=span, clock=SystemClock(), progress=progress)
 
 
 @contextmanager
-def _of_store(args: argparse.Namespace, span: Span) -> Iterator[Report]:
+def _of_store(args: argparse.Namespace, span: Span, progress: Progress) -> Iterator[Report]:
     from agent_runtime_ref.cli.options import opened, operator_of
     from agent_runtime_ref.clock import SystemClock
     from agent_runtime_ref.replay.log import chain_problem
@@ -110,12 +116,7 @@ def _of_store(args: argparse.Namespace, span: Span) -> Iterator[Report]:
         _warn(chain_problem(memory.log_lines(), "write log"))
         _warn(chain_problem(memory.log_lines(read=True), "read log"))
         with replay_of_store(
-            bundle,
-            memory,
-            operator=operator_of(None),
-            span=span,
-            clock=SystemClock(),
-            progress=_progress(),
+            bundle, memory, operator=operator_of(None), span=span, clock=SystemClock(), progress=progress
         ) as report:
             yield report
 
@@ -138,15 +139,17 @@ def _warn(problem: str | None) -> None:
         warn(f"{problem}; what is replayed may not be what was decided")
 
 
-def _progress() -> Callable[[int], None]:
-    """Return what shows how far a replay is: on a terminal, and nowhere else."""
-    if not sys.stderr.isatty():
-        return lambda _: None
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Give what shows how far a replay is: on a terminal, and nowhere else."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
     from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-
-    def show(count: int) -> None:
-        console.print(f"{count} decisions replayed", end="\r", highlight=False)
-
-    return show
+    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} decisions replayed"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replay", total=None)
+        yield lambda count: bar.update(task, completed=count)
