@@ -14,7 +14,7 @@ LOCK_HEADER := \# Written by `make lock` from pyproject.toml, for Python 3.11 to
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test docs lint lint-rego test-wheel bench bench-large bench-peers eval-detectors mutation lock clean
+.PHONY: help setup demo test docs lint lint-rego parity test-wheel bench bench-large bench-peers eval-detectors mutation lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -54,11 +54,11 @@ lint: $(STAMP)  ## style, types, layers, documents, and Rego where an opa binary
 	@$(MAKE) lint-rego
 
 # opa is no Python package, so it is optional here; .ci/run has it built.
-lint-rego:
-	@opa=$$(.ci/opa find) || { echo "opa not found: its own checks of policies/ left out (.ci/opa build makes one)"; exit 0; }; \
-	"$$opa" fmt --list --fail policies && \
-	"$$opa" check --strict --capabilities policies/capabilities.json --bundle policies && \
-	"$$opa" test --timeout 120s --bundle policies
+lint-rego: $(STAMP)
+	@$(BIN)/python -m tests.rego_checks
+
+parity: $(STAMP)  ## the embedded engine against a real OPA on 12,000 documents; ARGS="--seed 2" for others
+	@$(BIN)/python -m tests.parity $(ARGS)
 
 test-wheel: $(STAMP)  ## build the wheel, install it into an empty environment, test it outside the checkout
 	@rm -rf $(WHEEL_FOLDER)

@@ -47,8 +47,7 @@ def run(documents: int, invalid: int, seed: int) -> int:
     bundle = load_bundle(folder)
     embedded = EmbeddedEngine(bundle)
     found = 0
-    with OpaProcess.of(folder) as process:
-        opa = Opa(process.port)
+    with OpaProcess.of(folder) as process, Opa(process.port) as opa:
         identity = embedded.identity
         print(f"policies {identity.revision} {identity.digest}")
         print(f"embedded engine and OPA {opa.version()}, seed {seed}")

@@ -61,7 +61,9 @@ def _strange(random: Random, whole: Any, path: Path) -> Any:
         old = old[step]
     others = (*STRANGE, [old], {"value": old}, str(old))
     # A fraction is refused by the schema; to a policy it is a number like any other, to be compared.
-    return random.choice([one for one in others if not (type(one) is float and type(old) in (int, type(None)))])
+    return random.choice(
+        [one for one in others if not (type(one) is float and type(old) in (int, type(None)))]
+    )
 
 
 def _index(path: Path) -> int | None:

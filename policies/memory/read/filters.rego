@@ -13,7 +13,9 @@ import rego.v1
 # description: >-
 #   Ids of exclusion rules that have no clause. A reviewer who adds such a rule adds its id here, with
 #   `incomplete contains "..."`; matching records are then judged one by one, by the exclusions themselves.
-incomplete contains null if false
+incomplete contains rule_id if some rule_id in without_clause
+
+without_clause := []
 
 day_ns := 86400000000000
 

@@ -4,6 +4,10 @@
 #   What of the review queue may be let go, and what it is given then. Who may do it, and why, is for
 #   `memory.review`. Each of the two is one module: a set that is made in several of them comes out wrong in the
 #   embedded engine where another package asks for it.
+# scope: subpackages
+# schemas:
+#   - input: schema["policy_write_input.schema"]
+#   - data.memory.settings: schema["policy_settings.schema"]
 package memory.release
 
 import data.memory.review
@@ -114,7 +118,7 @@ deny contains {"index": index, "rule_id": "MEM-W-407", "reason": "secret_found"}
 #   scope: candidate
 #   controls: [OWASP-ASI06, OWASP-LLM04]
 #   attributes: [source, provenance_known, lineage, replaces, trust_rank]
-#   settings: [sources, review]
+#   settings: [trust_ranks, sources, review]
 deny contains {"index": index, "rule_id": "MEM-W-408", "reason": "lower_trust_replaces_higher"} if {
 	some index, candidate in releasing
 	not candidate.replaces == null

@@ -3,6 +3,10 @@
 # description: >-
 #   Decides who may take a record out of quarantine, and what a record that is let go is given. It is a part of
 #   the write policy, which asks it about releases and rejections only; an ordinary write pays nothing for it.
+# scope: subpackages
+# schemas:
+#   - input: schema["policy_write_input.schema"]
+#   - data.memory.settings: schema["policy_settings.schema"]
 package memory.review
 
 import data.memory.settings

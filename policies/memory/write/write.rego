@@ -3,6 +3,10 @@
 # description: >-
 #   Decides on each record that a caller wants to keep, or on the subject whose records it wants removed. What
 #   is kept gets its trust and its retention here; what a writer claims of either counts for nothing.
+# scope: subpackages
+# schemas:
+#   - input: schema["policy_write_input.schema"]
+#   - data.memory.settings: schema["policy_settings.schema"]
 package memory.write
 
 import data.memory.settings
