@@ -29,6 +29,9 @@ from agent_runtime_ref.telemetry.trace import TraceFile
 _NOTHING_MASKED: Mapping[str, list[str]] = {}
 
 
+_READING = frozenset({"search", "get", "list", "inspect"})  # operations whose lines go into the log of reads
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a gate: who, when and in which conversation, in words that may be logged."""
@@ -249,7 +252,7 @@ class Recorder:
         }
         diagnostics.error("store_failure", code=failure.code, operation=call.operation)
         event = Event("store_failure", call.trace_id, call.at_us, payload)
-        lines, read = Lines([event_text(event)]), call.operation != "write"
+        lines, read = Lines([event_text(event)]), call.operation in _READING
         # A log that is itself what failed keeps its silence; the error says so.
         with suppress(StoreError):
             self._store.append_lines(lines, read=read)

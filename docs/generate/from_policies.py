@@ -47,7 +47,7 @@ def rules_page() -> str:
     """Return docs/reference/rules.md."""
     bundle = load_bundle()
     parts: list[Part] = ["# Rules", MARK.format(origin="the METADATA of policies/"), _RULES_HEAD]
-    for package in ("memory.read", "memory.write", "memory.review"):
+    for package in ("memory.read", "memory.write", "memory.review", "memory.release"):
         rules = [rule for rule in bundle.rules if rule.package == package]
         parts.append(f"## {package}")
         for rule in sorted(rules, key=lambda rule: rule.rule_id):
