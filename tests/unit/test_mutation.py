@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_runtime_ref.errors import BundleError, DocumentError
+from agent_runtime_ref.errors import BundleError
 from agent_runtime_ref.policy.bundle import load_bundle
-from agent_runtime_ref.policy.mutation import EQUIVALENT, MutationReport, run_mutants
+from agent_runtime_ref.policy.mutation import MutationReport, run_mutants
 from agent_runtime_ref.policy.mutation.settings import settings_mutants, settings_read
 from agent_runtime_ref.policy.mutation.sources import source_mutants
 from agent_runtime_ref.resources import policies_path
@@ -305,60 +308,39 @@ class TestRuns:
         assert len(shared.survived) > 10
         assert seen[-1] == (shared.tried + shared.invalid,) * 2
 
+    def test_processes_end_with_their_parent(self, tmp_path: Path) -> None:
+        """A run that is killed leaves no process behind that waits for more work."""
+        rules = "".join(RULE.replace("T-001", f"T-{n:03}").replace("100", str(n)) for n in range(2, 40))
+        bundle = tiny_bundle(tmp_path, rules, "test_nothing if true\n")
+        script = tmp_path / "run.py"
+        script.write_text(KILLED.format(bundle=str(bundle)), encoding="utf-8")
 
-ENTRY = {
-    "file": "memory/tiny/tiny.rego",
-    "rule": "MEM-T-001#1",
-    "original": "input.limit > 100",
-    "mutated": "input.limit > 101",
-    "reason": "Nobody asks for a hundred and one.",
-    "reviewed": "Read by the maintainer on 2026-11-30.",
-}
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+        pids = [int(word) for word in done.stdout.split()]
+
+        assert (done.returncode, len(pids)) == (-signal.SIGKILL, 2)
+        deadline = time.monotonic() + 30
+        while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert [pid for pid in pids if _alive(pid)] == []
 
 
-class TestEquivalent:
-    """Changes that a person has looked at."""
+KILLED = """
+import multiprocessing, os, signal
+from agent_runtime_ref.policy.mutation import run_mutants
 
-    def run(self, folder: Path, *entries: dict[str, str]) -> MutationReport:
-        """Return what comes of a bundle with a survivor and a file that explains some."""
-        bundle = tiny_bundle(folder, RULE, ONE_SURVIVOR)
-        (bundle / EQUIVALENT).write_text(json.dumps({"equivalent": entries}), encoding="utf-8")
-        return run_mutants(bundle)
+def killed(done, total):
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    def test_an_entry_explains_a_survivor(self, tmp_path: Path) -> None:
-        """What is explained is no survivor, and is told as equivalent."""
-        report = self.run(tmp_path, ENTRY)
+if __name__ == "__main__":
+    run_mutants({bundle!r}, workers=2, progress=killed)
+"""
 
-        assert report.survived == ()
-        assert [one.reason for one in report.equivalent] == [ENTRY["reason"]]
 
-    @pytest.mark.parametrize(
-        ("entries", "problem"),
-        [
-            ([ENTRY | {"mutated": "input.limit > 7"}], "names no change that is tried"),
-            ([ENTRY | {"rule": "MEM-T-001#2"}], "names no change that is tried"),
-            ([ENTRY | {"mutated": "true"}], r"noticed by memory\.tiny_test\.test_at_the_bound, so it is not"),
-            ([ENTRY, ENTRY | {"reason": "Said once more, in other words."}], "stands twice"),
-        ],
-    )
-    def test_an_entry_that_is_wrong(
-        self, tmp_path: Path, entries: list[dict[str, str]], problem: str
-    ) -> None:
-        """An entry that names no change, a noticed one, or one twice, is an error with its line."""
-        with pytest.raises(BundleError, match=rf"{EQUIVALENT}:1: MEM-T-001#[12]: .*{problem}"):
-            self.run(tmp_path, *entries)
-
-    def test_a_sixth_entry(self, tmp_path: Path) -> None:
-        """Five are the most."""
-        entries = [ENTRY | {"rule": f"MEM-T-001#{number}"} for number in range(6)]
-
-        with pytest.raises(DocumentError, match="must have at most 5 items"):
-            self.run(tmp_path, *entries)
-
-    def test_the_file_is_no_part_of_the_digest(self, tmp_path: Path) -> None:
-        """What explains a test decides nothing: the bundle stays the one that was pinned."""
-        bundle = tiny_bundle(tmp_path)
-        before = load_bundle(bundle).digest
-        (bundle / EQUIVALENT).write_text("equivalent: []\n", encoding="utf-8")
-
-        assert load_bundle(bundle).digest == before
+def _alive(pid: int) -> bool:
+    """Say whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

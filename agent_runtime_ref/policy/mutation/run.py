@@ -89,13 +89,35 @@ def _judged(
     from multiprocessing import get_context
 
     # Not forked: a process that holds threads, as a test runner does, cannot be forked safely.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_parent) as pool:
         asked = {pool.submit(_verdicts, str(folder), one): one for one in slices}
         try:
             for future in as_completed(asked):
                 yield asked[future], future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """See to it that a process of the pool outlives nobody: it would wait for work for ever.
+
+    An interrupt is for the parent, which then asks for no more.
+    """
+    import os
+    import signal
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+    from threading import Thread
+
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=watch, daemon=True).start()
 
 
 def _verdicts(folder: str, one: Slice) -> list[Verdict]:

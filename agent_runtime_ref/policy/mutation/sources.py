@@ -93,8 +93,8 @@ def _parts(raw: bytes, rule: Rule) -> Iterator[Iterator[_Edit]]:
     for number, body in enumerate(rule.bodies):
         values = _expressions(raw, rule.head, head) if number == 0 else iter(())
         # What never holds anyway, as the empty beginning of a set, cannot be made to.
-        dropped = () if _is_never(raw, body) else (_never(raw, body, head),)
-        yield iter((*dropped, *values, *_query(raw, body.query)))
+        no_more = [] if _is_never(raw, body) else [_never(raw, body, head)]
+        yield iter((*no_more, *values, *_query(raw, body.query)))
 
 
 def _is_never(raw: bytes, body: Body) -> bool:
