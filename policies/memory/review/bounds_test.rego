@@ -172,3 +172,81 @@ test_words if {
 	not review.is_word_or_null([])
 	not review.is_word_or_null({})
 }
+
+# --- what every rule relies on -----------------------------------------------------------------------------
+
+# The condition alone: asked about nothing, no other rule looks at the values.
+formed(candidate_patch, review_patch) if {
+	one := json.patch(candidate, candidate_patch)
+	asked := {"operation": "none", "caller": reviewer, "candidates": [], "review": json.patch(why, review_patch)}
+	review.review_well_formed(one) with input as asked
+}
+
+well_formed_parts := {sprintf("%s is %v", [path, value]): [set_(path, value)] |
+	some path, good in {
+		"/memory_class": ["", "archive"],
+		"/queue/record_id": ["", "mem-1"],
+		"/lineage/known": [true, false],
+		"/lineage/subjects_match": [true, false],
+		"/queue/duplicate": [true, false],
+		"/queue/trust_rank": [1, 2, 3],
+		"/queue/created_ns": [-1, 0, now],
+		"/queue/expires_ns": [null, -1, 0, now],
+	}
+	some value in good
+}
+
+test_well_formed_parts[note] if {
+	some note, patch in well_formed_parts
+	formed(patch, [])
+}
+
+ill_formed_parts := {sprintf("%s is %v", [path, value]): [set_(path, value)] |
+	some path, bad in {
+		"/memory_class": [null, 5, [], {}],
+		"/kind": [null, 5, [], {}],
+		"/source": [null, 5, [], {}],
+		"/revision_mode": [null, 5, [], {}],
+		"/queue/record_id": [null, 5, [], {}],
+		"/lineage/known": [null, 1, "true"],
+		"/lineage/subjects_match": [null, 1, "true"],
+		"/queue/duplicate": [null, 0, "no"],
+		"/queue/trust_rank": [0, 4, null, "high"],
+		"/queue/created_ns": [null, false, true, "", "today", []],
+		"/queue/expires_ns": [false, true, "", "never", []],
+	}
+	some value in bad
+}
+
+test_ill_formed_parts[note] if {
+	some note, patch in ill_formed_parts
+	not formed(patch, [])
+}
+
+types_of_findings := {"nothing found": [], "a type": ["instruction.override"]}
+
+test_types_of_findings[note] if {
+	some note, found in types_of_findings
+	formed([], [set_("/reason_findings", found)])
+}
+
+no_types_of_findings := {
+	"a blank type": [""],
+	"a number": [5],
+	"a list": [[]],
+	"a mapping": [{}],
+	"a text": "x",
+	"no list": {},
+}
+
+test_no_types_of_findings[note] if {
+	some note, found in no_types_of_findings
+	not formed([], [set_("/reason_findings", found)])
+}
+
+test_another_operation_is_no_review_whatever_the_settings_say if {
+	eyes := object.union(settings.review.four_eyes, {"write": settings.review.four_eyes.release})
+	open := object.union(settings, {"review": object.union(settings.review, {"four_eyes": eyes})})
+	asked := asked_with("write", [], [candidate])
+	not review.permitted with input as asked with data.memory.settings as open
+}

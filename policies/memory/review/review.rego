@@ -159,7 +159,6 @@ deny contains {"index": index, "rule_id": "MEM-W-404", "reason": "reason_holds_s
 }
 
 reason_without_secret if {
-	input.review.reason_findings >= []
 	input.review.reason_findings < {}
 	every type in input.review.reason_findings {
 		not startswith(type, "secret.")
@@ -210,7 +209,6 @@ review_well_formed(candidate) if {
 	is_word_or_null(candidate.queue.written_by.agent)
 	input.review.reason > ""
 	input.review.reason < []
-	input.review.reason_findings >= []
 	input.review.reason_findings < {}
 	every type in input.review.reason_findings {
 		type > ""
