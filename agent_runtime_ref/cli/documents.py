@@ -39,21 +39,6 @@ def checked_document(name: str, *, schema: str) -> dict[str, Any]:
     return validation.check_source(document, schema)
 
 
-def plain_document(name: str) -> dict[str, Any]:
-    """Return the mapping in a file or on standard input, checked by no schema.
-
-    Raises:
-        DocumentUnreadableError: it is no document.
-        UsageError: it is no mapping.
-    """
-    from agent_runtime_ref.yaml_source import read_file
-
-    document = _from_stdin(()) if name == STDIN else read_file(name)
-    if not isinstance(document.value, dict):
-        raise UsageError(f"`{document.source}` must hold a mapping")
-    return document.value
-
-
 def _from_stdin(instant_fields: Collection[str]) -> SourceDocument:
     """Return what is on standard input: JSON where it begins with a brace, else YAML."""
     from agent_runtime_ref.yaml_source import BYTES_MAX, read_json, read_yaml

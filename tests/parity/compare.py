@@ -167,7 +167,7 @@ def _permits(gate: str, answer: Any, one: Mutilation) -> bool:
         return False
     if gate == "read":
         return answer.get("allow") is True
-    allowed = answer.get("allowed")
+    allowed = answer.get("allowed") or []
     return bool(allowed) and (one.index is None or one.index in allowed)
 
 

@@ -10,3 +10,7 @@ test_a_rule_without_a_clause_leaves_the_plan_incomplete if {
 	answer.allow == true
 	answer.plan.complete == false
 }
+
+test_every_rule_has_a_clause if {
+	read.without_clause == []
+}
