@@ -6,7 +6,7 @@ import contextvars
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from agent_runtime_ref.contracts import (
     Caller,
@@ -20,6 +20,10 @@ from agent_runtime_ref.contracts import (
 from agent_runtime_ref.enforcement.write import Outcome
 from agent_runtime_ref.policy.engine import ASYNC_CALLER
 from agent_runtime_ref.runtime import GovernedMemory
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.contracts.stored import StoredMemory
+    from agent_runtime_ref.recall.hits import RecallResult
 
 __all__ = ["AsyncGovernedMemory"]
 
@@ -57,6 +61,18 @@ class AsyncGovernedMemory:
     ) -> RetrievalResult:
         """Return what the policy lets `caller` see of `query`."""
         return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
+
+    async def recall(
+        self, text: str, *, caller: Caller, purpose: str = "answer_generation", limit: int = 5
+    ) -> RecallResult:
+        """Return the caller's conversations that answer `text`, as far as the policy shows them."""
+        return await self._run(lambda: self._memory.recall(text, caller=caller, purpose=purpose, limit=limit))
+
+    async def latest_profile(
+        self, *, caller: Caller, purpose: str = "personalization"
+    ) -> StoredMemory | None:
+        """Return the caller's profile snapshot that was captured last."""
+        return await self._run(lambda: self._memory.latest_profile(caller=caller, purpose=purpose))
 
     async def release(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
         """Let a record out of quarantine."""

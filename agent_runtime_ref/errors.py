@@ -378,6 +378,16 @@ class RemoteMemoryCorruptionError(RemoteMemoryError):
     code = "remote_memory.corruption"
 
 
+class ModelNotConfiguredError(RemoteMemoryError):
+    """A model was about to be asked and nobody said which."""
+
+    code = "remote_memory.model"
+    message = "{problem}; name the model that is to answer"
+
+    def __init__(self, problem: str = "MODEL_ID is not set") -> None:
+        super().__init__(problem)
+
+
 # Command ----------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ rules than the ones that somebody chose.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,9 +17,11 @@ __all__ = [
     "ENVIRONMENT",
     "VERIFICATION",
     "configs_path",
+    "data_home",
     "policies_path",
     "resource_path",
     "schemas_path",
+    "user_of",
 ]
 
 ENVIRONMENT = {"policies": "AGENT_RUNTIME_POLICIES"}
@@ -29,6 +32,11 @@ VERIFICATION = {
     "keyid": "AGENT_RUNTIME_POLICIES_KEYID",
     "scope": "AGENT_RUNTIME_POLICIES_SCOPE",
 }
+
+# What belongs to a user: the first variable that is set counts.
+HOMES = ("AGENT_RUNTIME_HOME", "WORKBUDDY_HOME")
+USERS = ("AGENT_RUNTIME_USER_ID", "WORKBUDDY_USER_ID")
+LOCAL_USER = "local-user"
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -75,3 +83,31 @@ def schemas_path() -> Path:
 def configs_path() -> Path:
     """Return the folder of the bundled configurations."""
     return resource_path("configs")
+
+
+def data_home(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of what belongs to this user; it is named, not made."""
+    environ = os.environ if environ is None else environ
+    named = _first(HOMES, environ)
+    return _platform_folder(environ) if named is None else Path(named)
+
+
+def user_of(environ: Mapping[str, str] | None = None) -> str:
+    """Return whose memory a command looks at where nobody says."""
+    return _first(USERS, os.environ if environ is None else environ) or LOCAL_USER
+
+
+def _platform_folder(environ: Mapping[str, str]) -> Path:
+    if sys.platform == "darwin":  # pragma: no cover - macOS
+        base = Path.home() / "Library" / "Application Support"
+    elif os.name == "nt":  # pragma: no cover - Windows
+        base = Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        data = environ.get("XDG_DATA_HOME", "")
+        # The specification has relative paths ignored.
+        base = Path(data) if data.startswith("/") else Path.home() / ".local" / "share"
+    return base / "agent-runtime-ref"
+
+
+def _first(variables: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    return next((value for name in variables if (value := environ.get(name, "")).strip()), None)

@@ -40,9 +40,11 @@ from agent_runtime_ref.telemetry.words import Pseudonyms
 
 if TYPE_CHECKING:
     from agent_runtime_ref.config import Settings
+    from agent_runtime_ref.contracts.stored import StoredMemory
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
+    from agent_runtime_ref.recall.hits import RecallResult
 
 __all__ = ["GovernedMemory", "Inspection"]
 
@@ -211,6 +213,35 @@ class GovernedMemory:
         if text is not None and not isinstance(text, str):
             raise DocumentTypeError("text: must be a string")
         return self._gates.reads.read(query, caller=caller, text=text, operation=operation)
+
+    def recall(
+        self, text: str, *, caller: Caller, purpose: str = "answer_generation", limit: int = 5
+    ) -> RecallResult:
+        """Return the caller's conversations that answer `text`, best first, as far as the policy shows them.
+
+        Nothing is written but the decision; a hit carries its id. See `Recaller.recall` for what it raises.
+        """
+        self._check(caller)
+        return self._gates.recalls.recall(text, caller=caller, purpose=purpose, limit=limit)
+
+    def latest_profile(self, *, caller: Caller, purpose: str = "personalization") -> StoredMemory | None:
+        """Return the caller's profile snapshot that was captured last, for the start of a conversation."""
+        self._check(caller)
+        return self._gates.recalls.latest_profile(caller=caller, purpose=purpose)
+
+    def load_stored(self, records: Iterable[StoredMemory], *, caller: Caller) -> list[Outcome]:
+        """Write a user's stored memories, each under its own id and instant, about the caller's subject.
+
+        Returns a receipt or a `PolicyDeniedError` for each, in order: what the policy refuses is left out.
+
+        Raises:
+            RemoteMemoryValidationError: one of them is a retraction, which is no memory.
+            RemoteMemoryScopeError: one of them belongs to another user than the caller's subject.
+        """
+        from agent_runtime_ref.seeds import load_stored
+
+        self._check(caller)
+        return load_stored(records, self._gates.writes, caller=caller)
 
     def inspect(self, inspection: Inspection, *, caller: Caller) -> RetrievalResult:
         """Return records as an operator sees them, whatever their status."""

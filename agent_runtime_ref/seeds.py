@@ -5,14 +5,16 @@ The file fixes ids, revisions and instants. Trust, retention and admission are t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord
+from agent_runtime_ref.contracts.projection import candidate_of
+from agent_runtime_ref.contracts.stored import StoredMemory, captured, user_scope_of
 from agent_runtime_ref.enforcement.prepared import Pinned
-from agent_runtime_ref.enforcement.write import WriteGate
-from agent_runtime_ref.errors import PolicyDeniedError, SeedsRefusedError
+from agent_runtime_ref.enforcement.write import Outcome, WriteGate
+from agent_runtime_ref.errors import PolicyDeniedError, RemoteMemoryScopeError, SeedsRefusedError
 
 PRINCIPAL = "seed-loader"
 # Whoever may name the seed file of a process may also curate what is in it.
@@ -38,6 +40,29 @@ def load_through_gate(records: Sequence[MemoryRecord], gate: WriteGate) -> None:
         )
     if refused:
         raise SeedsRefusedError(refused)
+
+
+def load_stored(records: Iterable[StoredMemory], gate: WriteGate, *, caller: Caller) -> list[Outcome]:
+    """Write a user's stored memories as records about the caller's subject; return what became of each.
+
+    Raises:
+        RemoteMemoryScopeError: one of them belongs to another user.
+    """
+    tenant_id, subject = caller.tenant_id, caller.own_subject
+    held = list(records)
+    user_scope = user_scope_of(subject)
+    for one in held:
+        if one.user_scope != user_scope:
+            raise RemoteMemoryScopeError(f"record `{one.memory_id}` belongs to another user scope")
+    return gate.load(
+        [(candidate_of(one, tenant_id=tenant_id, subject=subject), _kept(one)) for one in held],
+        caller=caller,
+    )
+
+
+def _kept(stored: StoredMemory) -> Pinned:
+    kept_us = microseconds(captured("stored_at", stored.stored_at))
+    return Pinned(stored.memory_id, 1, kept_us, None, "active")
 
 
 def _candidate(record: MemoryRecord) -> MemoryCandidate:

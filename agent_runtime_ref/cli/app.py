@@ -22,6 +22,7 @@ COMMANDS = {
     "inspect-memory": ("inspect_memory", "show records, governed, and why each one is let in or kept out"),
     "read": ("read", "run a retrieval query through the read gate"),
     "write": ("write", "offer a memory to the write gate"),
+    "recall": ("recall", "recall what a user talked about, through the read gate"),
     "forget": ("forget", "remove everything about a subject, and print the receipt"),
     "quarantine": ("quarantine", "work the review queue: list, show, release, reject"),
     "policy": ("policy", "ask the policies for a decision"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_runtime_ref.cli.options import operator_of, system_user
 from agent_runtime_ref.cli.records import record_document, verdict_sentence
+from agent_runtime_ref.clock import SystemClock
 from agent_runtime_ref.contracts import Caller, MemoryCandidate, RetrievalQuery
 from agent_runtime_ref.enforcement.attributes import Inspection
 from agent_runtime_ref.errors import PolicyDeniedError
@@ -91,6 +92,22 @@ def write_a_fact(memory: GovernedMemory) -> Told:
         f"  score {score.total}, words in common: {', '.join(score.matched_terms)}",
     ]
     return lines, {"receipt": receipt.to_document(), "score": score.to_document()}
+
+
+def recall_a_conversation(memory: GovernedMemory) -> Told:
+    """Recall what was talked about: a view for one question, with its source and its score."""
+    from agent_runtime_ref.remote_memory.teaching import teaching_set
+
+    memory.load_stored(teaching_set(PERSON, now_us=SystemClock().now_us()), caller=_caller())
+    result = memory.recall("layered memory", caller=_caller())
+    profile = memory.latest_profile(caller=_caller())
+    lines = [f'Asked "layered memory", {result.searched_records} conversations are looked at:']
+    for hit in result.hits:
+        lines.append(f"  {hit.rank}. {hit.memory_id}: {hit.snippet} [{hit.source.source_id}]")
+        lines.append(f"     score {hit.score}, words in common: {', '.join(hit.matched_terms)}")
+    if profile is not None:
+        lines.append(f"A conversation begins with {profile.memory_id}; a profile is never a hit.")
+    return lines, {"recall": result.to_dict(), "profile": None if profile is None else profile.to_dict()}
 
 
 def write_an_instruction(memory: GovernedMemory) -> Told:
@@ -180,6 +197,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("Read for an answer", read_for_an_answer),
     ("Ask for another tenant's memory", read_across_tenants),
     ("Remember something about a person", write_a_fact),
+    ("Recall a conversation", recall_a_conversation),
     ("Remember what a tool slipped in", write_an_instruction),
     ("Remember a secret", write_a_secret),
     ("Forget the person", forget_a_person),

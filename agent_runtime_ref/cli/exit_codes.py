@@ -27,6 +27,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.StoreDamagedError, USAGE),
     (errors.StoreCapabilityError, USAGE),
     (errors.RecordNotFoundError, USAGE),
+    (errors.RemoteMemoryError, USAGE),
 )
 # A bundle that cannot be used (not there, not the pinned one, broken Rego) is configuration; a panic is ours.
 _BUNDLE_INTERNAL = frozenset({"engine_panic"})

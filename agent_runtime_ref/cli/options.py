@@ -121,20 +121,28 @@ def require_named_store(args: argparse.Namespace) -> None:
     Raises:
         UsageError: it was not; the default are seeds that end with the command, so nothing would be changed.
     """
-    from agent_runtime_ref.config import ENVIRONMENT, SETTINGS_VARIABLE
+    from agent_runtime_ref.config import ENVIRONMENT
 
-    if args.store or os.environ.get(ENVIRONMENT["store"]):
+    if names_store(args):
         return
-    file = args.settings or os.environ.get(SETTINGS_VARIABLE)
-    if file:
-        from agent_runtime_ref.validation import load_document
-
-        if "store" in load_document(Path(file), schema="runtime_config"):
-            return
     raise UsageError(
         f"`{args.command}` changes a store, and none is named: name it with --store sqlite:FILE, "
         f"{ENVIRONMENT['store']} or `store` in a runtime.yaml"
     )
+
+
+def names_store(args: argparse.Namespace) -> bool:
+    """Tell whether an option, a variable or a settings file says which store a command is about."""
+    from agent_runtime_ref.config import ENVIRONMENT, SETTINGS_VARIABLE
+
+    if args.store or os.environ.get(ENVIRONMENT["store"]):
+        return True
+    file = args.settings or os.environ.get(SETTINGS_VARIABLE)
+    if not file:
+        return False
+    from agent_runtime_ref.validation import load_document
+
+    return "store" in load_document(Path(file), schema="runtime_config")
 
 
 def require_writable(option: str, name: str | None) -> None:

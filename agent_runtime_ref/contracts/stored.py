@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -9,8 +10,19 @@ from enum import StrEnum
 from typing import Any
 
 from agent_runtime_ref.errors import RemoteMemoryValidationError
+from agent_runtime_ref.resources import LOCAL_USER
 
-__all__ = ["SCHEMA_VERSION", "MemoryKind", "MemorySource", "StoredMemory", "captured"]
+__all__ = [
+    "DEFAULT_USER",
+    "SCHEMA_VERSION",
+    "MemoryKind",
+    "MemorySource",
+    "StoredMemory",
+    "captured",
+    "user_scope_of",
+]
+
+DEFAULT_USER = LOCAL_USER
 
 SCHEMA_VERSION = 1
 _TEXTS = ("memory_id", "user_scope", "content", "summary")
@@ -105,6 +117,19 @@ class StoredMemory:
             raise RemoteMemoryValidationError("retracts is for a retraction, and names its target")
         if self.retracts is not None:
             _require_text("retracts", self.retracts)
+
+
+def user_scope_of(user_id: str) -> str:
+    """Return what stands for a user in file names and records: 16 hex digits of a digest of the id.
+
+    A digest, so that ids with separators, `..` or upper case never name each other's files.
+
+    Raises:
+        RemoteMemoryValidationError: the id is blank or no text.
+    """
+    if type(user_id) is not str or not user_id.strip():
+        raise RemoteMemoryValidationError("user_id must not be empty")
+    return hashlib.sha256(user_id.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def captured(name: str, text: object) -> datetime:

@@ -7,7 +7,7 @@ meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent_runtime_ref.clock import Clock, Ids
@@ -17,6 +17,7 @@ from agent_runtime_ref.enforcement.read import ReadGate
 from agent_runtime_ref.enforcement.recorder import Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.enforcement.scanner import Scanner
+from agent_runtime_ref.enforcement.scope_counts import ScopeCounts
 from agent_runtime_ref.enforcement.verdicts import Verdicts
 from agent_runtime_ref.enforcement.write import WriteGate
 from agent_runtime_ref.policy.bundle import Bundle
@@ -28,6 +29,7 @@ from agent_runtime_ref.telemetry.words import Pseudonyms, Words
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.forget import ForgetGate
+    from agent_runtime_ref.enforcement.recall import Recaller
     from agent_runtime_ref.enforcement.review_queue import ReviewGate
 
 __all__ = ["Gates", "Surroundings", "gates_of"]
@@ -43,6 +45,7 @@ class Surroundings:
     trace: TraceFile | None
     mask: Mask | None = None
     pseudonyms: Pseudonyms  # one set for all bundles: a subject keeps its pseudonym over a change of policy
+    counts: ScopeCounts = field(default_factory=ScopeCounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,14 @@ class Gates:
             attributes=self.attributes,
             recorder=self.recorder,
         )
+
+    @property
+    def recalls(self) -> Recaller:
+        """Recall through the read gate; made when it is asked for."""
+        from agent_runtime_ref.enforcement.recall import Recaller
+
+        surroundings = self.surroundings
+        return Recaller(reads=self.reads, counts=surroundings.counts, ids=surroundings.ids)
 
     @property
     def reviews(self) -> ReviewGate:

@@ -20,6 +20,7 @@ from agent_runtime_ref.enforcement.attributes import (
     request_strings,
     subjects_named,
 )
+from agent_runtime_ref.enforcement.recollection import Gather
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling
 from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError, TextError
@@ -59,6 +60,7 @@ class _Question:
     limit: int
     purpose: str
     names: Sequence[str]
+    gather: Gather | None = None  # None: records come in the store's own order
     # Policy views of the records on the page, made for the second check and used again for the log line.
     shown: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
@@ -86,6 +88,21 @@ class ReadGate:
             TextError: `text` has nothing to search by.
             DecisionLogError: the decision could not be written down; nothing left the store.
         """
+        return self._answered(self._asked(query, caller, text, operation, None))[0]
+
+    def gathered(
+        self, query: RetrievalQuery, *, caller: Caller, text: str | None, gather: Gather
+    ) -> tuple[RetrievalResult, Answer, int]:
+        """Return the records that `query` and the policy select in the order of `gather`, and when it was.
+
+        The hits of the result bear no score: the order is not that of a read. Raises what `read` raises.
+        """
+        question = self._asked(query, caller, text, "search", gather)
+        return *self._answered(question), question.call.at_us
+
+    def _asked(
+        self, query: RetrievalQuery, caller: Caller, text: str | None, operation: str, gather: Gather | None
+    ) -> _Question:
         subjects = subjects_named(caller, query.subject)
         call = self._recorder.call(
             caller, operation, trace_id=query.trace_id, session_id=query.session_id, subjects=subjects
@@ -99,8 +116,10 @@ class ReadGate:
             self._record_refusal(call, document, query.limit, [_UNSEARCHABLE], 0)
             raise
         names = request_strings(query, caller)
-        question = _Question(call, document, terms, (query.tenant_id,), query.limit, query.purpose, names)
-        return self._answered(question)[0]
+        if terms is not None and gather is not None:
+            terms = tuple(sorted(terms))
+        tenants = (query.tenant_id,)
+        return _Question(call, document, terms, tenants, query.limit, query.purpose, names, gather)
 
     def inspect(
         self, inspection: Inspection, *, caller: Caller
@@ -145,7 +164,8 @@ class ReadGate:
         self._refuse_unless_allowed(question, ruling)
         plan = real_plan(Plan.from_decision(ruling.document), self._attributes.words, question.names)
         answer = self._found(question, plan)
-        records = hits_of(answer, question.terms, question.call.at_us)
+        scored = question.terms if question.gather is None else None
+        records = hits_of(answer, scored, question.call.at_us)
         decision = self._recorder.decision(question.call, "allow", (), duration_ns=answer.duration(ruling))
         result = RetrievalResult(
             document=result_document(question.call, decision, answer, records, self._attributes.words, plan,
@@ -188,7 +208,7 @@ class ReadGate:
         return decision
 
     def _found(self, question: _Question, plan: Plan) -> Answer:
-        limit = min(question.limit, plan.limit)
+        limit, gather = min(question.limit, plan.limit), question.gather
         request = SearchRequest(
             tenant_ids=question.tenant_ids,
             plan=plan,
@@ -196,10 +216,14 @@ class ReadGate:
             now_us=question.call.at_us,
             take=limit + SPARE if plan.complete else 0,
             excluded_take=KEPT_OUT_LOGGED,
+            labels=gather is None,
         )
         if not plan.complete:
-            return exact_answer(self._store, request, limit, self._verdicts(question))
-        page = self._store.search(request)
+            verdicts = self._verdicts(question)
+            if gather is not None:
+                return gather.answer(self._store, request, limit, verdicts)
+            return exact_answer(self._store, request, limit, verdicts)
+        page = self._store.search(request) if gather is None else gather.page(self._store, request)
         walls = frozenset(clause.rule_id for clause in plan.clauses if clause.role == "wall")
         return self._checked(question, page, limit, walls)
 

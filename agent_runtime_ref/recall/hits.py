@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.clock import microseconds
-from agent_runtime_ref.contracts import ScoreBreakdown
+from agent_runtime_ref.contracts import Decision, ScoreBreakdown
 from agent_runtime_ref.contracts.stored import MemorySource
 from agent_runtime_ref.recall.candidates import RecallCandidate
 from agent_runtime_ref.recall.query import Moment, RecallQuery, moment_of
@@ -41,6 +41,7 @@ class RecallHit:
     scope: RecallScope
     provenance: MemorySource
     score_breakdown: ScoreBreakdown
+    decision_id: str | None = None  # of the governed recall that returned it
 
     @property
     def source(self) -> MemorySource:
@@ -60,7 +61,7 @@ class RecallHit:
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as tool results show it."""
         score = self.score_breakdown
-        return {
+        document = {
             "memory_id": self.memory_id,
             "rank": self.rank,
             "scope": {"user_scope": self.scope.user_scope, "memory_kind": self.scope.memory_kind},
@@ -83,6 +84,9 @@ class RecallHit:
                 "total": score.total,
             },
         }
+        if self.decision_id is not None:
+            document["decision_id"] = self.decision_id
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class RecallResult:
     searched_records: int  # conversation records that were looked at
     candidate_records: int  # of these, the ones that were scored
     empty_reason: str | None  # None where there are hits
+    decision: Decision | None = None  # None: no policy was asked
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as tools hand it to a model."""

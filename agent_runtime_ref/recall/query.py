@@ -12,7 +12,7 @@ from agent_runtime_ref.contracts.stored import captured
 from agent_runtime_ref.errors import RemoteMemoryValidationError, TextError
 from agent_runtime_ref.recall.analysis import normalize_text, query_terms
 
-__all__ = ["LIMIT_MAX", "RecallQuery", "moment_of", "normalize_recall_query"]
+__all__ = ["LIMIT_MAX", "RecallQuery", "check_limit", "check_text", "moment_of", "normalize_recall_query"]
 
 LIMIT_MAX = 10
 Moment = datetime | str
@@ -57,10 +57,8 @@ def normalize_recall_query(
         RemoteMemoryValidationError: the text is blank, has no searchable terms or too many, or `limit` is not
             between 1 and 10.
     """
-    if not isinstance(text, str):
-        raise RemoteMemoryValidationError("query must be a string")
-    if type(limit) is not int or not 1 <= limit <= LIMIT_MAX:
-        raise RemoteMemoryValidationError(f"limit must be between 1 and {LIMIT_MAX}")
+    check_text(text)
+    check_limit(limit)
     try:
         terms = query_terms(text)
     except TextError as error:
@@ -75,6 +73,26 @@ def normalize_recall_query(
         limit=limit,
         issued_at=str(text_of(issued)),
     )
+
+
+def check_text(text: object) -> None:
+    """Return if a query is text.
+
+    Raises:
+        RemoteMemoryValidationError: it is not.
+    """
+    if not isinstance(text, str):
+        raise RemoteMemoryValidationError("query must be a string")
+
+
+def check_limit(limit: object) -> None:
+    """Return if as many hits may be asked for.
+
+    Raises:
+        RemoteMemoryValidationError: it is no whole number from 1 to 10.
+    """
+    if type(limit) is not int or not 1 <= limit <= LIMIT_MAX:
+        raise RemoteMemoryValidationError(f"limit must be between 1 and {LIMIT_MAX}")
 
 
 def moment_of(name: str, moment: Moment) -> datetime:

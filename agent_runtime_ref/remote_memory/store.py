@@ -7,7 +7,6 @@ read again, so an append costs the same however long the file is.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock, timestamp
-from agent_runtime_ref.contracts.stored import MemoryKind, MemorySource, StoredMemory, captured
+from agent_runtime_ref.contracts.stored import (
+    DEFAULT_USER,
+    MemoryKind,
+    MemorySource,
+    StoredMemory,
+    captured,
+    user_scope_of,
+)
 from agent_runtime_ref.errors import (
     RemoteMemoryCorruptionError,
     RemoteMemoryDuplicateError,
@@ -27,21 +33,6 @@ from agent_runtime_ref.remote_memory.lines import LINE_BYTES_MAX, line_of, recor
 from agent_runtime_ref.telemetry import diagnostics
 
 __all__ = ["DEFAULT_USER", "RemoteMemoryStore", "user_scope_of"]
-
-DEFAULT_USER = "local-user"
-
-
-def user_scope_of(user_id: str) -> str:
-    """Return what stands for a user in file names and records: 16 hex digits of a digest of the id.
-
-    A digest, so that ids with separators, `..` or upper case never name each other's files.
-
-    Raises:
-        RemoteMemoryValidationError: the id is blank or no text.
-    """
-    if type(user_id) is not str or not user_id.strip():
-        raise RemoteMemoryValidationError("user_id must not be empty")
-    return hashlib.sha256(user_id.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class RemoteMemoryStore:

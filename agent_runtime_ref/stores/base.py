@@ -32,6 +32,7 @@ class SearchRequest:
     now_us: int
     take: int
     excluded_take: int = 50
+    labels: bool = True  # whether a record is also found by its kind and key, where no term is in its text
 
 
 class MatchSource(Protocol):

@@ -91,7 +91,7 @@ class InMemoryStore:
         matches: list[Match] = []
         for name in names:
             tenant = self._tenants.get(name)
-            for entry in tenant.found(request.terms) if tenant else ():
+            for entry in tenant.found(request.terms, labels=request.labels) if tenant else ():
                 assert tenant is not None
                 attributes = tenant.attributes(entry, request.now_us)
                 if is_considered(request.plan, attributes):

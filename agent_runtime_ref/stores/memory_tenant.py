@@ -61,13 +61,14 @@ class Tenant:
         self._by_key: dict[tuple[str | None, str], set[str]] = {}
         self._revisions: dict[tuple[str, str], int] = {}
 
-    def found(self, terms: tuple[str, ...] | None) -> Iterator[Entry]:
-        """The entries that hold one of `terms`, or all of them."""
+    def found(self, terms: tuple[str, ...] | None, *, labels: bool = True) -> Iterator[Entry]:
+        """The entries that hold one of `terms`, or all of them; without `labels` in their text only."""
         if terms is None:
             yield from self.entries.values()
             return
         ids = set().union(*(self._by_term.get(term, ()) for term in terms))
-        yield from (self.entries[memory_id] for memory_id in ids)
+        held = (self.entries[memory_id] for memory_id in ids)
+        yield from held if labels else (one for one in held if not one.text_terms.isdisjoint(terms))
 
     def attributes(self, entry: Entry, now_us: int) -> dict[str, Any]:
         """The candidate document of an entry at one instant."""

@@ -44,9 +44,10 @@ def ask(
     tenant_ids: tuple[str, ...] | None = (TENANT,),
     now_us: int = NOW_US,
     take: int = 100,
+    labels: bool = True,
 ) -> SearchPage:
     """Search a tenant; without a plan every record of it is admitted."""
-    request = SearchRequest(tenant_ids, plan or open_plan(), terms or None, now_us, take)
+    request = SearchRequest(tenant_ids, plan or open_plan(), terms or None, now_us, take, labels=labels)
     return store.search(request)
 
 

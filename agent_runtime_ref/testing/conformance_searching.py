@@ -79,6 +79,19 @@ class SearchingCases(StoreCases):
                 ("language",),
             ]
 
+    def test_without_labels_a_record_is_found_by_its_text_alone(self) -> None:
+        """A recall asks so: the kind that all conversations have is no word of theirs."""
+        with self.opened() as store:
+            put(
+                store,
+                make_record("mem-1", kind="conversation", key="plan", content="alpha"),
+                make_record("mem-2", kind="conversation", content="a conversation about the plan"),
+            )
+            page = ask(store, "conversation", "plan", labels=False)
+
+            assert (ids(page), page.considered) == (["mem-2"], 1)
+            assert page.matches[0].matched_terms == ("conversation", "plan")
+
     def test_summary_is_searched_too(self) -> None:
         """Searchable text is summary and content."""
         with self.opened() as store:

@@ -114,9 +114,10 @@ def explain(connection: sqlite3.Connection, prepared: Prepared) -> list[str]:
     return [str(row[3]) for row in cursor]
 
 
-def _shape(prepared: Prepared) -> tuple[PlanShape, int | None, bool]:
-    terms = prepared.request.terms
-    return prepared.plan.shape, None if terms is None else len(terms), len(prepared.tenants) == 1
+def _shape(prepared: Prepared) -> tuple[PlanShape, int | None, bool, bool]:
+    request = prepared.request
+    terms = None if request.terms is None else len(request.terms)
+    return prepared.plan.shape, terms, len(prepared.tenants) == 1, request.labels
 
 
 def _bound(prepared: Prepared, positions: tuple[int, ...]) -> list[Any]:
@@ -134,10 +135,12 @@ def _bound(prepared: Prepared, positions: tuple[int, ...]) -> list[Any]:
 
 
 @lru_cache(maxsize=512)
-def _search_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> tuple[str, tuple[int, ...]]:
+def _search_sql(
+    shape: PlanShape, terms: int | None, one_tenant: bool, labels: bool
+) -> tuple[str, tuple[int, ...]]:
     order = _ORDER if one_tenant else _ORDER_ACROSS
     text = (
-        f"WITH {_judged_sql(shape, terms, one_tenant)}"
+        f"WITH {_judged_sql(shape, terms, one_tenant, labels)}"
         f" SELECT {_PART_COUNT},verdict,count(*),NULL{_ALL_NULLS} FROM j GROUP BY verdict"
         f" UNION ALL SELECT {_PART_REVISION},ifnull(max(seq),0),NULL,NULL{_ALL_NULLS} FROM log"
         f" UNION ALL SELECT {_PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
@@ -151,10 +154,12 @@ def _search_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> tuple[
 
 
 @lru_cache(maxsize=128)
-def _scan_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> tuple[str, tuple[int, ...]]:
+def _scan_sql(
+    shape: PlanShape, terms: int | None, one_tenant: bool, labels: bool
+) -> tuple[str, tuple[int, ...]]:
     order = _ORDER if one_tenant else _ORDER_ACROSS
     text = (
-        f"WITH {_judged_sql(shape, terms, one_tenant)}"
+        f"WITH {_judged_sql(shape, terms, one_tenant, labels)}"
         f" SELECT {_PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
         # CROSS JOIN keeps the order of its left side; without a LIMIT the ORDER BY would be left out as idle.
         f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT -1) p"
@@ -163,7 +168,7 @@ def _scan_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> tuple[st
     return numbered(text)
 
 
-def _judged_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> str:
+def _judged_sql(shape: PlanShape, terms: int | None, one_tenant: bool, labels: bool) -> str:
     """The common table `j`: every considered record with its score, what orders it, and its verdict."""
     where, verdict = conditions(shape, first=_FIRST + (terms or 0), now=_NOW)
     keys = "r.rid AS rid,r.tid AS tid,r.trust_rank AS trust_rank,r.created_us AS created_us"
@@ -175,7 +180,7 @@ def _judged_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> str:
     # LIMIT -1 OFFSET 0 keeps SQLite from folding the inner query into the outer one, which would compute the
     # decay once for each of its five uses.
     return (
-        f"m AS MATERIALIZED ({_matches_sql(terms, one_tenant)}),"
+        f"m AS MATERIALIZED ({_matches_sql(terms, one_tenant, labels)}),"
         " j AS MATERIALIZED (SELECT rid,tid,trust_rank,created_us,memory_id,verdict,mask,"
         f"{score_sql(matched='n', decay='decay', query_count=terms)} AS total FROM ("
         f"SELECT {keys},m.n AS n,m.mask AS mask,{decay} AS decay"
@@ -185,11 +190,11 @@ def _judged_sql(shape: PlanShape, terms: int | None, one_tenant: bool) -> str:
     )
 
 
-def _matches_sql(terms: int, one_tenant: bool) -> str:
+def _matches_sql(terms: int, one_tenant: bool, labels: bool) -> str:
     """Records with how many terms they were found by, and which: bit 0 of the mask is the first term.
 
     A record with one term in its text is found by its text alone; kind and key count only where there is
-    none.
+    none, and without `labels` not even there.
     """
     bits = " UNION ALL ".join(
         f"SELECT {_bit(number)} AS bit,{marker(_FIRST + number)} AS term" for number in range(terms)
@@ -199,7 +204,7 @@ def _matches_sql(terms: int, one_tenant: bool) -> str:
         "CASE WHEN sum(p.label)=count(*) THEN count(*) ELSE count(*)-sum(p.label) END AS n,"
         "CASE WHEN sum(p.label)=count(*) THEN sum(q.bit) ELSE sum(q.bit*(1-p.label)) END AS mask"
         f" FROM ({bits}) q CROSS JOIN postings p"
-        f" ON {_tenant_condition('p.tid', one_tenant)} AND p.term=q.term"
+        f" ON {_tenant_condition('p.tid', one_tenant)} AND p.term=q.term{'' if labels else ' AND p.label=0'}"
         " GROUP BY p.rid"
     )
 
