@@ -52,9 +52,7 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     parser.add_argument("text", metavar="TEXT", help="what to look for, in words that stood there")
-    parser.add_argument(
-        "--limit", type=int, default=5, metavar="N", help="1 to 10 hits; default: 5"
-    )
+    parser.add_argument("--limit", type=int, default=5, metavar="N", help="1 to 10 hits; default: 5")
     parser.add_argument("--demo", action="store_true", help="over a teaching set in a store that is removed")
     group = parser.add_argument_group("whose memory, and who looks")
     group.add_argument(
