@@ -384,9 +384,6 @@ class ModelNotConfiguredError(RemoteMemoryError):
     code = "remote_memory.model"
     message = "{problem}; name the model that is to answer"
 
-    def __init__(self, problem: str = "MODEL_ID is not set") -> None:
-        super().__init__(problem)
-
 
 # Command ----------------------------------------------------------------------------------------------------
 

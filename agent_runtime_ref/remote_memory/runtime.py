@@ -148,5 +148,5 @@ def runtime_client() -> ModelClient:
     """
     model_id = os.environ.get(_MODEL_VARIABLE, "").strip()
     if not model_id:
-        raise ModelNotConfiguredError
+        raise ModelNotConfiguredError(f"{_MODEL_VARIABLE} is not set")
     return ModelClient(model_id, default_runtime())
