@@ -294,6 +294,13 @@ class StoreDamagedError(StoreError):
     message = "store `{store}` is damaged: {problem}; restore it from a backup"
 
 
+class StoreForeignError(StoreDamagedError):
+    """A file that was named as a store or a log is something else; it was left as it is."""
+
+    code = "store.foreign"
+    message = "`{store}` {problem}; name another file, or restore it if it ever was one"
+
+
 class StoreCapabilityError(StoreError):
     """A store cannot do what the operation needs, so the operation was refused."""
 

@@ -198,4 +198,4 @@ def _cryptography() -> ModuleType:
 
 
 def _missing() -> UsageError:
-    return UsageError("signed bundles need the extra `signing`: pip install 'agent-runtime-ref[signing]'")
+    return UsageError("signed bundles need the extra `signing`: pip install '.[signing]' in a checkout")

@@ -34,7 +34,7 @@ _SECRET_BYTES_MIN = 32
 _KEY_BYTES_MAX = 64 * 1024
 _FILE_BYTES_MAX = 16 * 1024 * 1024
 _PEM = b"-----BEGIN"
-_MISSING = "ed25519 needs the extra `signing`: pip install 'agent-runtime-ref[signing]'; or use hmac-sha256"
+_MISSING = "ed25519 needs the extra `signing`: pip install '.[signing]' in a checkout; or use hmac-sha256"
 
 
 class Signer(Protocol):
@@ -83,10 +83,13 @@ def signing_key(path: Path, algorithm: str) -> Signer:
     Raises:
         UsageError: the file is not readable, open to others, or no key for `algorithm`.
     """
-    raw = _key_bytes(path, private=True)
+    raw, mode = _key_bytes(path)
     if algorithm == HMAC_SHA256:
+        _require_unread(path, mode)
         return _secret(raw, path)
+    # What kind of key it is comes first: nobody need hide a public one, which cannot sign anyway.
     key = _pem(raw, path, private=True)
+    _require_unread(path, mode)
     return _Ed25519(key.public_key(), key)
 
 
@@ -96,9 +99,11 @@ def verifying_key(path: Path, algorithm: str) -> Signer:
     Raises:
         UsageError: the file is not readable, may be written by others, or is no key for `algorithm`.
     """
+    raw, mode = _key_bytes(path)
     if algorithm == HMAC_SHA256:
-        return _secret(_key_bytes(path, private=True), path)
-    return _Ed25519(_pem(_key_bytes(path, private=False), path, private=False))
+        _require_unread(path, mode)
+        return _secret(raw, path)
+    return _Ed25519(_pem(raw, path, private=False))
 
 
 def anchor_document(
@@ -175,11 +180,11 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _key_bytes(path: Path, *, private: bool) -> bytes:
-    """Return what is in a key's file, if its permissions are those of a key.
+def _key_bytes(path: Path) -> tuple[bytes, int]:
+    """Return what is in a key's file, and its mode.
 
     Raises:
-        UsageError: it is not readable, no file, or open to others.
+        UsageError: it is not readable, no file, or may be written by others.
     """
     try:
         mode = path.stat().st_mode
@@ -189,15 +194,23 @@ def _key_bytes(path: Path, *, private: bool) -> bytes:
             raw = file.read(_KEY_BYTES_MAX + 1)
     except OSError as error:
         raise UsageError(f"key `{path}` not readable: {(error.strerror or str(error)).lower()}") from error
-    if os.name == "posix" and private and mode & 0o077:
-        raise UsageError(f"key `{path}` is open to other users; take that away with `chmod 600 {path}`")
     if os.name == "posix" and mode & 0o022:
         raise UsageError(
             f"key `{path}` may be written by other users; take that away with `chmod go-w {path}`"
         )
     if len(raw) > _KEY_BYTES_MAX:
         raise UsageError(f"key `{path}` is larger than a key")
-    return raw
+    return raw, mode
+
+
+def _require_unread(path: Path, mode: int) -> None:
+    """Return if nobody but its owner may open the file of a private key or a secret.
+
+    Raises:
+        UsageError: others may.
+    """
+    if os.name == "posix" and mode & 0o077:
+        raise UsageError(f"key `{path}` is open to other users; take that away with `chmod 600 {path}`")
 
 
 def _secret(raw: bytes, path: Path) -> _Secret:
@@ -214,7 +227,11 @@ def _pem(raw: bytes, path: Path, *, private: bool) -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise UsageError(_MISSING) from error
-    what = "private key" if private else "public key"
+    what = f"no Ed25519 {'private' if private else 'public'} key in PEM without a password"
+    if not private and b"PRIVATE KEY-----" in raw:
+        what = "a private one; give its public part"
+    elif private and b"-----BEGIN PUBLIC KEY-----" in raw:
+        what = "a public one, and no private key to sign with"
     try:
         key: Any = (
             serialization.load_pem_private_key(raw, password=None)
@@ -222,7 +239,7 @@ def _pem(raw: bytes, path: Path, *, private: bool) -> Any:
             else serialization.load_pem_public_key(raw)
         )
     except Exception as error:  # whatever the library makes of bytes that are no key
-        raise UsageError(f"key `{path}` is no Ed25519 {what} in PEM without a password") from error
+        raise UsageError(f"key `{path}` is {what}") from error
     if not isinstance(key, (ed25519.Ed25519PrivateKey, ed25519.Ed25519PublicKey)):
-        raise UsageError(f"key `{path}` is no Ed25519 {what} in PEM without a password")
+        raise UsageError(f"key `{path}` is {what}")
     return key

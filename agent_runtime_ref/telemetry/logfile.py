@@ -20,12 +20,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent_runtime_ref.errors import DecisionLogError, StoreCapabilityError, StoreDamagedError
+from agent_runtime_ref.errors import (
+    DecisionLogError,
+    StoreCapabilityError,
+    StoreDamagedError,
+    StoreForeignError,
+)
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.segments import closed_name, closed_segments, raw_lines
 
 _TAIL_BYTES = 128 * 1024  # twice the longest line
 _HEAD_BYTES = 4096
+_SEAL = b'{"seq":'
 _TIMESTAMP = re.compile(r'"timestamp": ?"([0-9T:.+-]+Z?)"')
 
 
@@ -126,13 +132,28 @@ class LogFile:
         tail = _tail(descriptor)
         whole = tail.rfind(b"\n") + 1
         if whole < len(tail):
+            self._require_own(descriptor)  # nothing is cut off a file that is somebody else's
             size = os.fstat(descriptor).st_size
             self.repaired_bytes += len(tail) - whole
             os.ftruncate(descriptor, size - (len(tail) - whole))
             os.fsync(descriptor)
         if whole == 0:
             return self._last_closed()
-        return self._head_of(tail[:whole].splitlines()[-1], "last")
+        try:
+            return self._head_of(tail[:whole].splitlines()[-1], "last")
+        except StoreDamagedError:
+            self._require_own(descriptor)
+            raise
+
+    def _require_own(self, descriptor: int) -> None:
+        """Return if the file begins as a log does, however short it is.
+
+        Raises:
+            StoreForeignError: it does not.
+        """
+        start = os.pread(descriptor, len(_SEAL), 0)
+        if start != _SEAL[: len(start)]:
+            raise StoreForeignError(str(self.path), "is no decision log: its first line is no log line")
 
     def _last_closed(self) -> tuple[int, str]:
         """Number and hash of the last line of the segment that was closed last."""

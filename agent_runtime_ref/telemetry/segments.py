@@ -21,6 +21,7 @@ RAW_BYTES_MAX = 64 * 1024 * 1024  # of one line of a file that others wrote
 _DIGITS = 12
 _CLOSED = re.compile(rf"\.([0-9]{{{_DIGITS}}})\Z")
 _GZIP = b"\x1f\x8b"
+_SQLITE = b"SQLite format 3\0"
 
 
 class RawLine(NamedTuple):
@@ -58,7 +59,7 @@ def raw_lines(path: Path) -> Iterator[RawLine]:
     OPA uploads them.
 
     Raises:
-        DocumentUnreadableError: a file cannot be read, or has a line that is longer than 64 MiB.
+        DocumentUnreadableError: a file cannot be read, is a store, or has a line longer than 64 MiB.
     """
     with ExitStack() as stack:
         current = _opened(stack, path) if path.exists() or not _is_rotated(path) else None
@@ -100,8 +101,12 @@ def _settled_size(file: IO[bytes]) -> int:
 
 def _lines_of(file: IO[bytes], source: str, size: int | None) -> Iterator[RawLine]:
     try:
-        packed = file.read(2) == _GZIP
+        start = file.read(len(_SQLITE))
         file.seek(0)
+        if start == _SQLITE:
+            reason = f"it is a SQLite file; a store is named with --store sqlite:{source}"
+            raise DocumentUnreadableError(f"log not readable: {reason}", source=source)
+        packed = start.startswith(_GZIP)
         stream = gzip.GzipFile(fileobj=file) if packed else file
         left = None if packed else size
         number = 0
@@ -121,4 +126,4 @@ def _lines_of(file: IO[bytes], source: str, size: int | None) -> Iterator[RawLin
 
 def _unreadable(path: Path, error: Exception) -> DocumentUnreadableError:
     reason = getattr(error, "strerror", None) or str(error)
-    return DocumentUnreadableError(f"log `{path}` not readable: {reason.lower()}", source=str(path))
+    return DocumentUnreadableError(f"log not readable: {reason.lower()}", source=str(path))

@@ -131,7 +131,7 @@ def test_what_the_extra_is_called(tmp_path: Path) -> None:
     )
 
     assert plain.returncode == 0, plain.stderr
-    assert (signed.returncode, "pip install 'agent-runtime-ref[signing]'" in signed.stderr) == (2, True)
+    assert (signed.returncode, "pip install '.[signing]' in a checkout" in signed.stderr) == (2, True)
 
 
 class TestDemanded:

@@ -319,7 +319,7 @@ def test_keys_are_kept_as_keys(command: Command, log: Path, tmp_path: Path, keys
     other.chmod(0o600)
 
     assert "shorter than 32 bytes" in _refusal(command, log, short, "--algorithm", "hmac-sha256")
-    assert "no Ed25519 private key" in _refusal(command, log, public)
+    assert "is a public one" in _refusal(command, log, public)
     assert "no Ed25519 private key" in _refusal(command, log, other)
     assert "not readable: no such file" in _refusal(command, log, tmp_path / "none")
     assert "is no file" in _refusal(command, log, tmp_path)

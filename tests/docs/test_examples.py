@@ -64,6 +64,14 @@ def _matches(expected: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("page", pages(), ids=_name)
+def test_the_package_is_installed_from_a_checkout(page: Path) -> None:
+    """It is on no index, and whoever takes its name there would be installed instead."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        for words in re.findall(r"pip install ([^`|]+)", line):
+            assert re.match(r"'?\.", words), line
+
+
+@pytest.mark.parametrize("page", pages(), ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     """A relative link names a file of the project, and a heading in it where it names one."""
     broken = []

@@ -54,10 +54,10 @@ def test_a_last_line_longer_than_the_first_look(tmp_path: Path) -> None:
 
 
 def test_a_foreign_file_is_left_alone(tmp_path: Path) -> None:
-    """A file whose last line is no log line is reported, not written to."""
+    """A file whose first line is no log line is reported, not written to."""
     path = tmp_path / "notes.txt"
     path.write_text("dear diary\n")
-    with pytest.raises(StoreDamagedError, match="no log line"):
+    with pytest.raises(StoreDamagedError, match="is no decision log"):
         LogFile(path)
 
     assert path.read_text() == "dear diary\n"

@@ -25,8 +25,8 @@ def add_parser(subparsers: Any) -> None:
         description=(
             "Verify the chains of a decision log and sign, for each, the number and the hash of its last\n"
             "line and how many lines there are. Keep the file where whoever can write the log cannot:\n"
-            "`trace verify --anchor` finds every change up to it. A log that does not hold, or is not the\n"
-            "one that an older anchor knows, is not signed."
+            "`trace verify --anchor` finds every change up to it. A log that does not hold, has no line, or\n"
+            "is not the one that an older anchor knows, is not signed."
         ),
         epilog=example(
             "trace anchor --store sqlite:memory.db -o anchor.json --key anchor.key",
@@ -64,6 +64,11 @@ def run(args: argparse.Namespace) -> int:
             warn(f"chain {account.chain}: line {one.line} {one.kind}: {one.detail}")
         warn("the log does not hold, so nothing was signed; `trace verify` says all that is wrong with it")
         return REFUSED
+    if not any(account.last for account in accounts):
+        names = ", ".join(f"`{log.name}`" for log in logs)
+        raise UsageError(
+            f"{names} has no line, so there is nothing to sign; was it emptied, or never written?"
+        )
     now = timestamp(SystemClock().now_us())
     document = anchor_document(accounts, anchored_at=now, signer=signer, algorithm=args.algorithm)
     _write_new(Path(args.output), json_text(document) + "\n")

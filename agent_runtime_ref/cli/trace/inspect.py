@@ -10,7 +10,7 @@ from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.options import add_settings
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
-from agent_runtime_ref.cli.terminal import shown, warn
+from agent_runtime_ref.cli.terminal import note, shown, warn
 from agent_runtime_ref.cli.trace.log_view import Trace, fate_in, traces_of, tree_lines
 from agent_runtime_ref.cli.trace.logs import Log, logs_of
 from agent_runtime_ref.errors import UsageError
@@ -52,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
         traces = traces_of((entry for log in logs for entry in _entries(log, args.trace_id)), args.trace_id)
     if args.trace_id is not None and not traces:
         raise UsageError(f"no trace `{args.trace_id}` in the log; without an id all of them are listed")
+    if not traces:
+        names = " and ".join(f"`{log.name}`" for log in logs)
+        note(f"no decision and no event in {names}")
     if format_of(args, otherwise="tree") == "json":
         print_document([_document(trace, args.record) for trace in traces])
         return code

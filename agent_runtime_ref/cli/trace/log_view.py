@@ -137,10 +137,18 @@ def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
 def _headline(line: Line) -> str:
     if _is_decision(line):
         operation = line["input"].get("operation", "?")
-        return f"{line['timestamp']}  {operation}: {_effect(line)}  by {line['requested_by']}"
+        return f"{line['timestamp']}  {operation}: {_effect(line)}  by {_principal(line)}"
     payload = line["payload"]
     about = payload.get("record_id") or payload.get("effect") or ""
     return f"{line['timestamp']}  {line['event_type']}  {about}".rstrip()
+
+
+def _principal(line: Line) -> str:
+    """Return who asked: an OPA server knows only the address of whoever put the question, and logs that."""
+    asker = line["input"].get("caller")
+    named = asker.get("principal_id") if isinstance(asker, Mapping) else None
+    own = line.get("type") == "decision"
+    return named if not own and isinstance(named, str) and named else str(line["requested_by"])
 
 
 def _effect(line: Line) -> str:
@@ -150,7 +158,23 @@ def _effect(line: Line) -> str:
         return str(result["effect"])
     if not result:
         return "undefined"
-    return "allow" if result.get("allow") is True or result.get("allowed") else "deny"
+    if "allowed" not in result:
+        return "allow" if result.get("allow") is True else "deny"
+    return " and ".join(_write_effects(result)) or "deny"
+
+
+def _write_effects(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what became of candidates of a write, each outcome once; what is held back is allowed too."""
+    allowed, denied, held = (
+        [row.get("index") if isinstance(row, Mapping) else row for row in result.get(name) or ()]
+        for name in ("allowed", "deny", "quarantine")
+    )
+    if any(index not in held and index not in denied for index in allowed):
+        yield "allow"
+    if any(index not in denied for index in held):
+        yield "quarantine"
+    if denied:
+        yield "deny"
 
 
 def _details(line: Line) -> Iterator[str]:

@@ -12,6 +12,7 @@ from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.options import add_settings, is_volatile, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.records import counted
 from agent_runtime_ref.cli.terminal import note, shown
 from agent_runtime_ref.cli.trace.logs import Log, logs_of
 from agent_runtime_ref.errors import UsageError
@@ -82,10 +83,10 @@ def run(args: argparse.Namespace) -> int:
     ok = all(account.ok for account in accounts)
     if format_of(args) == "json":
         print_document(_report(accounts))
+        _note_tails(accounts)  # the text has them already
     else:
         for line in _text(accounts):
             write(shown(line))
-    _note_tails(accounts)
     return DONE if ok else REFUSED
 
 
@@ -109,6 +110,7 @@ def accounted(log: Log, anchors: Anchors) -> Account:
 
     Raises:
         UsageError: the log has lines, and none of them is sealed.
+        DocumentUnreadableError: it cannot be read, or is a store.
     """
     from agent_runtime_ref.telemetry.segments import first_number
     from agent_runtime_ref.telemetry.verify import verify_chain
@@ -118,6 +120,9 @@ def accounted(log: Log, anchors: Anchors) -> Account:
         raise UsageError(
             f"`{log.name}` is not sealed: only decision logs that this program wrote have a chain to verify"
         )
+    # A chain of a store is known to be one, whatever became of its rows; a file may be any file.
+    if first is not None and log.chain == "log" and not log.is_sealed:
+        raise UsageError(f"`{log.name}` is no decision log: no line of it is one; name another file")
     begins_at = first_number(Path(log.name)) if log.chain == "log" else None
     return verify_chain(log.lines(), chain=log.chain, anchors=anchors, begins_at=begins_at)
 
@@ -182,7 +187,7 @@ def _report(accounts: Sequence[Account]) -> dict[str, Any]:
         "ok": all(account.ok for account in accounts),
         "findings": [_finding(account, one) for account in accounts for one in account.findings],
         "more_findings": sum(account.more_findings for account in accounts),
-        "tail": UNVERIFIED if any(account.tail for account in accounts) else "verified",
+        "tail": UNVERIFIED if any(map(_is_unverified, accounts)) else "verified",
         "chains": [
             {
                 "chain": account.chain,
@@ -216,17 +221,31 @@ def _text(accounts: Sequence[Account]) -> list[str]:
         if account.more_findings:
             lines.append(f"and {account.more_findings} more")
         state = "holds" if account.ok else "does not hold"
-        lines.append(f"chain {account.chain}: {account.lines} lines, {state}; {_tail(account)}")
+        lines.append(f"chain {account.chain}: {counted(account.lines, 'line')}, {state}; {_tail(account)}")
     return lines
 
 
+def _is_unverified(account: Account) -> bool:
+    """Tell whether nothing vouches for the end of a chain; nothing ever does for one without lines."""
+    return bool(account.tail) or not account.last
+
+
 def _tail(account: Account) -> str:
-    if not account.tail:
-        return f"verified up to line {account.last}"
-    return f"{UNVERIFIED}: {account.tail} lines after line {account.anchored}"
+    if account.tail:
+        lines = counted(account.tail, "line")
+        origin = "whoever can write the log could have made them"
+        return f"{UNVERIFIED}: {lines} after line {account.anchored}; {origin}"
+    if not account.last:
+        why = (
+            "an anchor knows lines of it" if account.findings else "no anchor says whether it ever had a line"
+        )
+        return f"{UNVERIFIED}: it is empty, and {why}"
+    if not account.ok:
+        return f"checked against the anchors up to line {account.anchored}"
+    return f"verified up to line {account.last}"
 
 
 def _note_tails(accounts: Sequence[Account]) -> None:
     for account in accounts:
-        if account.tail:
-            note(f"chain {account.chain}: {_tail(account)}; whoever can write the log could have made them")
+        if _is_unverified(account):
+            note(f"chain {account.chain}: {_tail(account)}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_runtime_ref.errors import StoreDamagedError, StoreError
+from agent_runtime_ref.errors import StoreDamagedError, StoreError, StoreForeignError
 
 BUSY_TIMEOUT_SECONDS = 30.0
 CACHE_KIB = 8 * 1024
@@ -171,6 +171,9 @@ def store_error(path: Path, error: sqlite3.Error) -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     # Every statement is ours and right: what it misses was taken out of the file.
     missing = str(error).startswith(("no such table", "no such column"))
-    if missing or (code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)):
+    base = None if code is None else code & 0xFF
+    if base == sqlite3.SQLITE_NOTADB:
+        return StoreForeignError(str(path), "is no store: the file is no SQLite database")
+    if missing or base == sqlite3.SQLITE_CORRUPT:
         return StoreDamagedError(str(path), str(error))
     return StoreError(str(path), str(error))

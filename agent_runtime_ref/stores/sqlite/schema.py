@@ -8,7 +8,7 @@ side by side: the table is its own covering index, and counting a tenant reads n
 import secrets
 import sqlite3
 
-from agent_runtime_ref.errors import StoreDamagedError, StoreVersionError
+from agent_runtime_ref.errors import StoreDamagedError, StoreForeignError, StoreVersionError
 from agent_runtime_ref.recall.analysis import ANALYSER_VERSION
 
 APPLICATION_ID = 0x41474D47  # "AGMG"
@@ -110,7 +110,8 @@ def prepare(
 
     Raises:
         StoreVersionError: a newer version of this package wrote the file.
-        StoreDamagedError: the file belongs to another program, or lacks what its version must have.
+        StoreForeignError: the file belongs to another program, or there is no store in it.
+        StoreDamagedError: it lacks what its version must have.
     """
     application_id, steps = (
         (READS_APPLICATION_ID, READS_MIGRATIONS) if reads else (APPLICATION_ID, MIGRATIONS)
@@ -119,7 +120,7 @@ def prepare(
     if _version(connection, len(steps), path) == len(steps):
         return
     if must_exist and connection.execute("PRAGMA application_id").fetchone()[0] != application_id:
-        raise StoreDamagedError(path, "there is no store in the file")
+        raise StoreForeignError(path, "is no store: the file is empty")
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, application_id, path)
@@ -167,7 +168,7 @@ def _check_owner(connection: sqlite3.Connection, application_id: int, path: str)
     if found == application_id:
         return
     if found or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreDamagedError(path, "the file belongs to another program")
+        raise StoreForeignError(path, "is no store: the file belongs to another program")
 
 
 def _version(connection: sqlite3.Connection, newest: int, path: str) -> int:
