@@ -15,25 +15,12 @@ if TYPE_CHECKING:
     from agent_runtime_ref.contracts import Decision
 
 ENGINE_FAILURE_REASONS = frozenset(
-    {
-        "engine_undefined",
-        "engine_wrong_type",
-        "engine_exception",
-        "engine_panic",
-        "engine_timeout",
-        "engine_unreachable",
-        "engine_http_error",
-        "engine_malformed",
-        "engine_answer_too_large",
-        "engine_breaker_open",
-        "bundle_mismatch",
-        "bundle_missing",
-        "bundle_tampered",
-        "settings_malformed",
-        "input_malformed",
-        "input_too_large",
-        "obligation_unknown",
-    }
+    (
+        "engine_undefined engine_wrong_type engine_exception engine_panic engine_timeout"
+        " engine_unreachable engine_http_error engine_malformed engine_answer_too_large"
+        " engine_breaker_open bundle_mismatch bundle_missing bundle_tampered settings_malformed"
+        " input_malformed input_too_large obligation_unknown"
+    ).split()
 )
 
 
