@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
-from agent_runtime_ref.cli.output import add_format, format_of, write
+from agent_runtime_ref.cli.output import add_format, format_of
 from agent_runtime_ref.cli.parsers import example
-from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.cli.reports import STDOUT, print_report, require_target
 
 if TYPE_CHECKING:
     from agent_runtime_ref.linting import Report
 
 FORMATS = ("text", "json", "sarif", "junit", "github")
-STDOUT = "-"
 FAIL_ON = ("error", "warning", "never")
 
 
@@ -47,13 +45,12 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the report and return the exit code."""
     from agent_runtime_ref.linting import bundled_paths, lint_paths, rendered
 
+    require_target(args.output)
     # The option is global; here it names one more file to look at, so that it is never ignored.
     report = lint_paths(args.paths or bundled_paths(), settings=args.settings)
     text = rendered(report, format_of(args, otherwise=FORMATS[0]))
-    if args.output not in (None, STDOUT):
-        _write_file(args.output, text)
-    elif text:
-        write(text)
+    if text or args.output not in (None, STDOUT):
+        print_report(args.output, text)
     _summary(report)
     return _code(report, args.fail_on)
 
@@ -61,14 +58,6 @@ def run(args: argparse.Namespace) -> int:
 def _code(report: Report, fail_on: str) -> int:
     counted = {"error": report.count("error"), "warning": len(report.findings), "never": 0}
     return REFUSED if counted[fail_on] else DONE
-
-
-def _write_file(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        reason = (error.strerror or "it cannot be opened").lower()
-        raise UsageError(f"report not written to `{name}`: {reason}; name another file") from error
 
 
 def _summary(report: Report) -> None:

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from agent_runtime_ref.cli.output import write
 from agent_runtime_ref.errors import UsageError
 
 STDOUT = "-"
+
+
+def require_target(name: str | None) -> None:
+    """Return if a report can be written where it is to go; asked before the work that the report is about.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if name is None or name == STDOUT:
+        return
+    path = Path(name)
+    reason = None
+    if not name or "\0" in name:
+        reason = "that is no name of a file"
+    elif path.is_dir():
+        reason = "it is a folder"
+    elif not path.absolute().parent.is_dir():
+        reason = "its folder is not there"
+    elif not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        reason = "this user may not write there"
+    if reason is not None:
+        raise UsageError(f"report not written to `{name}`: {reason}; name another file")
 
 
 def print_report(name: str | None, text: str) -> None:

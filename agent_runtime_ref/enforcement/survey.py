@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.gates import Gates
     from agent_runtime_ref.enforcement.recorder import Call
 
-__all__ = ["Survey", "surveyed"]
+__all__ = ["SURVEY_SESSION", "Survey", "surveyed"]
+
+# By which a line of the log tells the look that a replay took from what somebody wanted to see.
+SURVEY_SESSION = "policy-replay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def surveyed(gates: Gates, caller: Caller) -> Survey:
         DecisionLogError: the look could not be written down.
     """
     call = gates.recorder.call(
-        caller, "inspect", trace_id=None, session_id=None, subjects=subjects_named(caller)
+        caller, "inspect", trace_id=None, session_id=SURVEY_SESSION, subjects=subjects_named(caller)
     )
     limit = gates.bundle.settings["limits"]["inspection_max"]
     inspection = Inspection(principal_id=caller.principal_id, limit=limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from agent_runtime_ref.errors import DocumentError
 from agent_runtime_ref.yaml_source import read_file
 
-__all__ = ["CONTROLS", "Control", "read_controls"]
+__all__ = ["CONTROLS", "Control", "NoControls", "read_controls"]
 
 CONTROLS = "compliance/controls.yaml"
 
@@ -26,18 +27,33 @@ class Control:
     rule_ids: tuple[str, ...]
 
 
-def read_controls(location: Path) -> tuple[Control, ...] | str:
-    """Return the controls of the bundle in a folder, or a sentence that says why there are none."""
+@dataclass(frozen=True, slots=True)
+class NoControls:
+    """Why a bundle has no list of controls: a missing one is a gap, an unreadable one is a fault."""
+
+    problem: str
+    missing: bool
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+def read_controls(location: Path) -> tuple[Control, ...] | NoControls:
+    """Return the controls of the bundle in a folder, or why there are none."""
     path = location / CONTROLS
+    if not os.path.lexists(path):
+        return NoControls(f"there is no {CONTROLS}", missing=True)
     if not path.is_file():
-        return f"there is no {CONTROLS}"
+        return NoControls(f"{CONTROLS} is no file that can be read", missing=False)
     try:
         value = read_file(path).value
     except DocumentError as error:
-        return str(error)
+        return NoControls(str(error), missing=False)
     rows = value.get("controls") if isinstance(value, Mapping) else None
     if not isinstance(rows, list) or not all(_is_control(row) for row in rows):
-        return "`controls` must be a list, each with id, framework, title, evidence and rules"
+        return NoControls(
+            "`controls` must be a list, each with id, framework, title, evidence and rules", missing=False
+        )
     return tuple(
         Control(row["id"], row["framework"], row["title"], row["evidence"].strip(), tuple(row["rules"]))
         for row in rows

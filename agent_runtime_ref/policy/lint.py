@@ -14,7 +14,7 @@ from typing import Any
 from agent_runtime_ref.errors import BundleError
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
 from agent_runtime_ref.policy.bundle_files import read_tests
-from agent_runtime_ref.policy.controls import CONTROLS, Control, read_controls
+from agent_runtime_ref.policy.controls import CONTROLS, Control, NoControls, read_controls
 from agent_runtime_ref.policy.metadata import Annotation, RuleInfo, annotations_of, package_of
 from agent_runtime_ref.policy.portable import PolicyFinding, masked, not_portable, position
 from agent_runtime_ref.policy.rego_tests import declared_tests
@@ -163,8 +163,8 @@ def _tested(bundle: Bundle, tests: Sequence[tuple[str, str]]) -> Iterator[Policy
 def _controlled(bundle: Bundle, path: Path) -> Iterator[PolicyFinding]:
     """Yield where METADATA and controls.yaml do not say the same."""
     controls = read_controls(path)
-    if isinstance(controls, str):
-        yield PolicyFinding(CONTROLS, 1, 1, "error", "LINT-P-008", controls)
+    if isinstance(controls, NoControls):
+        yield PolicyFinding(CONTROLS, 1, 1, "error", "LINT-P-008", str(controls))
         return
     by_id: dict[str, Control] = {control.control_id: control for control in controls}
     rules = {rule.rule_id: rule for rule in bundle.rules}

@@ -65,6 +65,13 @@ class RegoResult:
     passed: bool
     detail: str = ""
     rule_ids: tuple[str, ...] = ()  # the rules that the case or the test names
+    file: str = ""  # where the test stands, below the bundle
+    line: int = 0
+
+    @property
+    def test(self) -> str:
+        """Name of the test, without that of a case."""
+        return self.name.partition("[")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +156,22 @@ def results_of(engine: Any, test: Declared) -> Iterator[RegoResult]:
     name = f"{test.package}.{test.name}"
     value, problem = _value(engine, name)
     if not test.over_cases:
-        yield RegoResult(name, value is True, _detail(value, problem), _rule_ids(test.text))
+        rule_ids = _rule_ids(test.text)
+        yield RegoResult(name, value is True, _detail(value, problem), rule_ids, test.file, test.line)
         return
     cases, no_cases = _value(engine, f"{test.package}.{test.cases}")
     if not isinstance(cases, dict) or not cases:
         why = f": {no_cases}" if no_cases else ""
-        yield RegoResult(name, False, f"there is no object `{test.cases}` with its cases{why}")
+        detail = f"there is no object `{test.cases}` with its cases{why}"
+        yield RegoResult(name, False, detail, (), test.file, test.line)
         return
     held = value if isinstance(value, dict) else {}
     # A case that only the test knows counts as well: it may be there and be false.
     for note, case in (cases | {note: None for note in held if note not in cases}).items():
         rule_ids = _rule_ids(json.dumps(case, ensure_ascii=False))
         detail = _detail(held.get(note), problem)
-        yield RegoResult(f"{name}[{note}]", _holds(held.get(note)), detail, rule_ids)
+        passed = _holds(held.get(note))
+        yield RegoResult(f"{name}[{note}]", passed, detail, rule_ids, test.file, test.line)
 
 
 def _holds(value: Any) -> bool:

@@ -135,6 +135,8 @@ def _rules(policies: Policies) -> dict[str, dict[str, Any]]:
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield first line and line behind the last of each annotated rule."""
     starts = [one.line for one in annotations_of(text)]
+    if not starts:
+        return  # a module of helpers only
     yield from zip(starts, [*starts[1:], text.count("\n") + 2], strict=True)
 
 

@@ -40,12 +40,12 @@ def files_of_revision(name: str) -> Files:
     revision, colon, path = name.partition(":")
     if not _REVISION.match(revision) or revision.startswith("-") or "\0" in path:
         raise UsageError(f"`{name}` is no folder, no bundle and no git revision")
-    commit = _object(f"{revision}^{{commit}}")
+    commit = _object(f"{revision}^{{commit}}", name)
     if commit is None:
         raise UsageError(f"`{name}` is no folder and no bundle, and git knows no revision `{revision}` here")
-    found = _object(f"{commit}:{path.strip('/')}" if colon else f"{commit}:{DEFAULT_FOLDER}")
+    found = _object(f"{commit}:{path.strip('/')}" if colon else f"{commit}:{DEFAULT_FOLDER}", name)
     if found is None and not colon:
-        found = _object(f"{commit}:")
+        found = _object(f"{commit}:", name)
     if found is None:
         raise UsageError(f"there is no `{path}` in git revision `{revision}`")
     if _run("cat-file", "-t", found).strip() == b"blob":
@@ -53,13 +53,16 @@ def files_of_revision(name: str) -> Files:
     return tuple(sorted(_files(found)))
 
 
-def _object(expression: str) -> str | None:
-    """Return the id that git has for an expression; None where it has none."""
+def _object(expression: str, name: str) -> str | None:
+    """Return the id that git has for an expression; None where it has none. `name` is what was asked for."""
     done = _process("rev-parse", "--verify", "--quiet", "--end-of-options", expression)
     said = done.stdout.decode("ascii", "replace").strip()
     if done.returncode != 0 or not _OBJECT.match(said):
         if b"not a git repository" in done.stderr:
-            raise UsageError("this folder is in no git repository, so no revision can be named")
+            raise UsageError(
+                f"`{name}` is no folder and no bundle, and this folder is in no git repository, so that no "
+                "revision can be named"
+            )
         return None
     return said
 
@@ -121,6 +124,9 @@ def _process(*words: str, stdin: bytes | None = None) -> subprocess.CompletedPro
             check=False,
         )
     except FileNotFoundError as error:
-        raise UsageError("git is not installed, so no revision can be named; name a folder") from error
+        raise UsageError(
+            "there is no folder and no bundle of that name, and git is not installed, so that no revision "
+            "can be named"
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise UsageError(f"git did not answer within {_SECONDS_MAX} seconds") from error

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from agent_runtime_ref.enforcement.survey import SURVEY_SESSION
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.anchors import Anchors
 from agent_runtime_ref.telemetry.chain import verify
@@ -16,7 +17,14 @@ from agent_runtime_ref.telemetry.reader import LoggedDecision, read_decisions
 from agent_runtime_ref.telemetry.segments import RawLine, raw_lines
 from agent_runtime_ref.telemetry.verify import verify_chain
 
-__all__ = ["Span", "chain_problem", "chain_problem_of_file", "decisions_in", "decisions_in_file"]
+__all__ = [
+    "Span",
+    "chain_problem",
+    "chain_problem_of_file",
+    "decisions_in",
+    "decisions_in_file",
+    "refuse_trace",
+]
 
 Named = Callable[[str, str], None]  # told the id of a decision and that of the record it led to
 _SEAL = '{"seq":'
@@ -61,10 +69,43 @@ def decisions_in_file(path: Path, span: Span, named: Named) -> Iterator[LoggedDe
 
 
 def decisions_in(lines: Iterable[str], source: str, span: Span, named: Named) -> Iterator[LoggedDecision]:
-    """Yield the decisions in `lines`; `named` is told what a write led to, right after its decision."""
+    """Yield the decisions in `lines`; `named` is told what a write led to, right after its decision.
+
+    The looks that replays took at a store are left out: they showed nobody a record.
+    """
     for decision in read_decisions(_listened(lines, named), source=source):
-        if span.holds(decision):
+        if span.holds(decision) and not _is_survey(decision):
             yield decision
+
+
+def _is_survey(decision: LoggedDecision) -> bool:
+    """Tell whether an answered inspection handed out no record that it looked at.
+
+    A caller names its session itself, so the name alone takes nothing out of a replay.
+    """
+    seen = decision.considered
+    if not decision.own or seen is None or decision.input.get("operation") != "inspect":
+        return False
+    if seen.get("returned") != [] or seen.get("kept_out") != []:
+        return False
+    return bool(seen.get("considered")) or decision.document.get("session_id") == SURVEY_SESSION
+
+
+def refuse_trace(path: Path) -> None:
+    """Return if the file at `path` does not begin as a trace does, which holds events only.
+
+    Raises:
+        DocumentUnreadableError: it does.
+    """
+    first = next(raw_lines(path), None)
+    try:
+        value = None if first is None else json.loads(first.data)
+    except (ValueError, RecursionError):
+        return  # whoever reads the log says which line is damaged
+    if isinstance(value, dict) and "event_type" in value and "seq" not in value:
+        raise DocumentUnreadableError(
+            "this is a trace: it holds events and no decisions; name the decision log", source=str(path)
+        )
 
 
 def chain_problem_of_file(path: Path) -> str | None:

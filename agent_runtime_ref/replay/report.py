@@ -76,6 +76,8 @@ class Report:
 def coverage_sentences(report: Report) -> Iterator[str]:
     """Yield what the answer does not cover, a sentence each."""
     known = report.tally.coverage
+    if report.tally.decisions == known.not_replayed.total():
+        yield "No decision was replayed, so nothing is known of what the new policies would change."
     yield (
         f"The answer covers {known.considered_logged} of {known.considered} records"
         f" that {known.reads} reads considered."

@@ -83,15 +83,14 @@ class Replay:
         return self._hindsight.mismatches
 
     def run(self, decisions: Iterable[LoggedDecision], *, progress: Callable[[int], None]) -> None:
-        """Replay all `decisions`; `progress` is told how many there were so far, now and then.
+        """Replay all `decisions`; `progress` is told after each how many there were so far.
 
         Raises:
             DocumentUnreadableError: an entry of the log is damaged; it says which.
         """
         for decision in decisions:
             self.take(decision)
-            if self.tally.decisions % 256 == 0:
-                progress(self.tally.decisions)
+            progress(self.tally.decisions)
         progress(self.tally.decisions)
         if self._past is not None:
             self.tally.coverage.erased_records = self._past.erased

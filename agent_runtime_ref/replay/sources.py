@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agent_runtime_ref.errors import BundleError, UsageError
+from agent_runtime_ref.errors import BundleError, EngineFailureError, UsageError
 from agent_runtime_ref.policy.bundle import Bundle, bundle_of
 from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, read_content
-from agent_runtime_ref.policy.controls import CONTROLS, Control, read_controls
+from agent_runtime_ref.policy.controls import CONTROLS, Control, NoControls, read_controls
 from agent_runtime_ref.policy.json_value import decoded, parsed
 from agent_runtime_ref.replay.git import files_of_revision
 
@@ -36,6 +36,17 @@ class Policies:
             BundleError: this version cannot decide by it.
         """
         return bundle_of(self.content)
+
+    @property
+    def fault(self) -> str | None:
+        """Why no decision could be made by these policies; None where one could."""
+        from agent_runtime_ref.policy.embedded import EmbeddedEngine
+
+        try:
+            EmbeddedEngine(self.bundle()).close()
+        except (BundleError, EngineFailureError) as error:
+            return str(error)
+        return None
 
     @property
     def digest(self) -> str | None:
@@ -112,6 +123,6 @@ def _controls(name: str, raw: bytes) -> tuple[Control, ...]:
         path.parent.mkdir()
         path.write_bytes(raw)
         found = read_controls(Path(folder))
-    if isinstance(found, str):
+    if isinstance(found, NoControls):
         raise UsageError(f"controls of `{name}` not readable: {found}")
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.policy.bundle import load_bundle
-from agent_runtime_ref.policy.controls import read_controls
+from agent_runtime_ref.policy.controls import NoControls, read_controls
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.review.controls import control_findings, controls_of
@@ -52,8 +53,8 @@ def review_bundle(
     finally:
         engine.close()
     table = read_controls(location)
-    if isinstance(table, str):  # where the bundle lies is no part of it
-        table = table.replace(f"{location}/", "")
+    if isinstance(table, NoControls):  # where the bundle lies is no part of it
+        table = replace(table, problem=table.problem.replace(f"{location}/", ""))
     findings = {
         *control_findings(table, rules),
         *test_findings(found, rules),
@@ -73,6 +74,7 @@ def review_bundle(
         coverage=dict(sorted(found.coverage.items())),
         tests_run=len(found.results),
         tests_failed=sum(1 for one in found.results if not one.passed),
+        has_catalogue=not isinstance(table, NoControls),
     )
 
 

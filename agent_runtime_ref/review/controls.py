@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent_runtime_ref.policy.controls import CONTROLS, Control
+from agent_runtime_ref.policy.controls import CONTROLS, Control, NoControls
 from agent_runtime_ref.review.model import ERROR, WARNING, ControlView, Finding, RuleView
 
 __all__ = ["control_findings", "controls_of"]
 
 
-def controls_of(table: tuple[Control, ...] | str, rules: Sequence[RuleView]) -> tuple[ControlView, ...]:
+def controls_of(
+    table: tuple[Control, ...] | NoControls, rules: Sequence[RuleView]
+) -> tuple[ControlView, ...]:
     """Return the controls, in the order of the table; those that only a rule names come after, by id."""
     listed: dict[str, ControlView] = {}
-    for one in () if isinstance(table, str) else table:
+    for one in () if isinstance(table, NoControls) else table:
         listed.setdefault(
             one.control_id,
             ControlView(
@@ -26,15 +28,16 @@ def controls_of(table: tuple[Control, ...] | str, rules: Sequence[RuleView]) -> 
     return tuple(listed.values())
 
 
-def control_findings(table: tuple[Control, ...] | str, rules: Sequence[RuleView]) -> Iterator[Finding]:
+def control_findings(table: tuple[Control, ...] | NoControls, rules: Sequence[RuleView]) -> Iterator[Finding]:
     """Yield controls without a rule, rules without a control, and where table and METADATA disagree."""
     for rule in rules:
         if not rule.controls:
             message = f"{rule.rule_id} serves no control; name one in its METADATA and in {CONTROLS}"
             yield Finding(ERROR, "rule-without-control", f"{rule.file}:{rule.line}", message)
-    if isinstance(table, str):
+    if isinstance(table, NoControls):
         message = f"{table}; the controls below are those that the METADATA of the rules names"
-        yield Finding(WARNING, "controls-missing", CONTROLS, message)
+        severity, name = (WARNING, "controls-missing") if table.missing else (ERROR, "controls-unreadable")
+        yield Finding(severity, name, CONTROLS, message)
         return
     yield from _disagreements(table, rules)
     seen: set[str] = set()

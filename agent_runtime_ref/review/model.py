@@ -132,6 +132,7 @@ class Review:
     coverage: Mapping[str, float] = field(default_factory=dict)  # package -> percent of its lines
     tests_run: int = 0
     tests_failed: int = 0
+    has_catalogue: bool = True  # False: the controls are those that METADATA names
 
     def count(self, severity: str) -> int:
         """Return how many findings have a severity."""

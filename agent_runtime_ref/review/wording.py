@@ -75,9 +75,15 @@ def groups(review: Review) -> Iterator[tuple[str, str, str, list[RuleView]]]:
 def glance(review: Review) -> list[str]:
     """Return what a reader should know first, a sentence each."""
     rules, controls = _counted(len(review.rules), "rule"), _counted(len(review.controls), "control")
+    serve = "serves" if len(review.rules) == 1 else "serve"
+    if not review.has_catalogue:
+        named = "names" if len(review.rules) == 1 else "name"
+        told = f"{rules}, which {named} {controls} of which there is no readable catalogue."
+    else:
+        told = f"{rules} {serve} {controls}."
     found = [_counted(count, word) for word in SEVERITIES if (count := review.count(word))]
     return [
-        f"{rules} {'serves' if len(review.rules) == 1 else 'serve'} {controls}.",
+        told,
         _tests_glance(review),
         f"Findings: {', '.join(found)}." if found else "There are no findings.",
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref.__main__ import main
+from agent_runtime_ref.policy import rego_tests
 from tests.tiny_bundle import ABOVE, NO_SURVIVOR, ONE_SURVIVOR, RULE, tiny_bundle
 
 UNTESTED = RULE + '\nnote := "few" if {\n\tinput.limit < 5\n}\n'
@@ -65,7 +66,9 @@ class TestText:
         code, out, err = told(capsys, "--policies", str(bundle), "--mutate")
 
         assert code == 1
-        assert out.startswith("failed: memory.tiny_test.test_wrong: not true\n4 tests, 1 failed\n")
+        place = "memory/tiny/tiny_test.rego:21"
+        assert out.startswith(f"{place}: failed: memory.tiny_test.test_wrong: not true\n4 tests, 1 failed\n")
+        assert "note: the tests state what the settings they came with make of a case" in err
         assert "warning: no rule was changed, since tests fail already" in err
 
     def test_what_no_test_reaches(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,14 +98,40 @@ class TestText:
         code, out, err = told(capsys, "--policies", str(tiny_bundle(tmp_path, tests="")), "--mutate")
 
         assert code == 1
-        assert out.startswith("0 tests, 0 failed\n")
+        assert out == "0 tests, 0 failed\n"
         assert "there are no tests" in err
+
+    def test_cases_that_fail(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Cases of one test stand below it with their rules, at most twenty; how many there are is said."""
+        cases = ", ".join(f'"{number:02}": "MEM-T-{number:03}"' for number in range(30))
+        body = 'test_cases[note] if {\n\tsome note, rule_id in cases\n\trule_id == "MEM-T-007"\n}\n'
+        bundle = tiny_bundle(tmp_path, tests=f"cases := {{{cases}}}\n\n{body}")
+
+        code, out, _ = told(capsys, "--policies", str(bundle))
+        lines = out.splitlines()
+
+        assert code == 1
+        assert lines[0].endswith("failed: memory.tiny_test.test_cases: 29 of 30 cases")
+        assert lines[1] == "  [00] (MEM-T-000): not true"
+        assert lines[21:23] == ["  and 9 more; --format json has all of them", "30 tests, 29 failed"]
+
+    @pytest.mark.parametrize("name", ["missing/report.txt", ".", ""])
+    def test_a_report_that_cannot_be_written(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """That is said before any test is run."""
+        monkeypatch.setattr(rego_tests, "run_rego_tests", lambda _: pytest.fail("tests were run"))
+        monkeypatch.chdir(tmp_path)
+        code, out, err = told(capsys, "--policies", str(tiny_bundle(tmp_path)), "-o", name)
+
+        assert (code, out) == (2, "")
+        assert f"report not written to `{name}`" in err
 
     def test_strange_names(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """The name of a case moves no cursor."""
         _, out, _ = told(capsys, "--policies", str(tiny_bundle(tmp_path, tests=STRANGE)))
 
-        assert "failed: memory.tiny_test.test_cases[a\\x1b[31m<b>\\x00]: not true\n" in out
+        assert "  [a\\x1b[31m<b>\\x00]: not true\n" in out
 
 
 class TestJson:
@@ -131,7 +160,15 @@ class TestJson:
         mutated_code, mutated = document(capsys, "--policies", str(bundle), "--mutate")
 
         assert (code, mutated_code) == (1, 1)
-        assert failing["failed"] == [{"name": "memory.tiny_test.test_it", "detail": "not true"}]
+        assert failing["failed"] == [
+            {
+                "name": "memory.tiny_test.test_it",
+                "detail": "not true",
+                "file": "memory/tiny/tiny_test.rego",
+                "line": 16,
+                "rules": [],
+            }
+        ]
         assert mutated["missed_lines"] == {"memory/tiny/tiny.rego": [12]}
         assert mutated["mutants"]["tried"] == 12
         assert mutated["mutants"]["survived"][0] == {

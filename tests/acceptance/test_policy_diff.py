@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from agent_runtime_ref.resources import policies_path
 from tests.acceptance.command import Command
-from tests.acceptance.replay_logs import policies_with
+from tests.acceptance.replay_logs import SETTINGS, policies_with
 
 FILTERS = "memory/read/filters.rego"
 CONTROLS = "compliance/controls.yaml"
@@ -205,7 +207,8 @@ def test_git_that_is_missing_is_said(command: Command, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     answer = command("policy", "diff", "main", policies_path())
-    assert (answer.code, "in no git repository" in answer.err) == (2, True)
+    assert answer.code == 2
+    assert "`main` is no folder and no bundle, and this folder is in no git repository" in answer.err
 
     monkeypatch.setenv("PATH", str(tmp_path))
     answer = command("policy", "diff", "main", policies_path())
@@ -224,8 +227,49 @@ def test_text_and_markdown_count_first(command: Command, other: Path) -> None:
     page = command("policy", "diff", policies_path(), other, "--format", "markdown").out
     assert page.startswith("## Change of policies\n")
     assert "| rules | 0 | 1 | 1 |" in page
+    assert "| changed | memory.settings.limits.query\\_max | 100 -&gt; 50 |" in page
+    assert "| &#58;" not in page
+    assert "| | " not in page
     for forbidden in ("<script>", "@team", "](http"):
         assert forbidden not in page
+
+
+def _cut(policies: Path) -> None:
+    (policies / "memory/read/own.rego").write_text(
+        "package memory.read\n\nimport rego.v1\n\ndeny contains {\n", encoding="utf-8"
+    )
+
+
+def _worded(policies: Path) -> None:
+    path = policies / SETTINGS
+    value = json.loads(path.read_text(encoding="utf-8"))
+    value["limits"]["query_max"] = "many"
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", [_cut, _worded])
+def test_policies_that_cannot_be_opened_are_warned_of(
+    command: Command, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """What differs is told, and that no memory opens with one of the two, with why, on either side."""
+    path = policies_with(tmp_path, lambda _: None)
+    damage(path)
+    said = f"warning: no memory can be opened with the policies in `{path}`: "
+    for words in ((policies_path(), path), (path, policies_path())):
+        answer = command("policy", "diff", *words)
+        assert (answer.code, said in answer.err) == (1, True)
+        assert answer.out
+
+    assert command("policy", "diff", policies_path(), policies_path()).err == ""
+
+
+def test_a_module_of_helpers_alone_is_compared(command: Command, tmp_path: Path) -> None:
+    """A module without any METADATA is told with its package."""
+    path = policies_with(tmp_path, lambda _: None)
+    (path / "memory/own.rego").write_text("package memory.own\n\nnumber := 1\n", encoding="utf-8")
+    document = command("policy", "diff", policies_path(), path, "--format", "json").document
+
+    assert [one["package"] for one in document["packages"]["added"]] == ["memory.own"]
 
 
 def test_policies_of_another_version_are_compared(command: Command, tmp_path: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_runtime_ref import GovernedMemory
+from agent_runtime_ref.cli.policy import replay as replay_command
+from agent_runtime_ref.enforcement.attributes import Inspection
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.testing import FrozenClock
-from tests.acceptance.command import Command
+from tests.acceptance.command import WHO, Command, file_of, question
 from tests.acceptance.replay_logs import as_opa_logs, filled, logged, policies_with
 from tests.support import caller, candidate, note, query
 
@@ -178,13 +181,98 @@ def test_a_replay_of_a_store_is_an_inspection_on_record(command: Command, tmp_pa
     words = ("policy", "replay", "--policies", policies_path(), "--store", address, "--format", "json")
     first, second = command(*words).document, command(*words).document
 
-    assert (first["decisions"], second["decisions"]) == (9, 10)
+    assert (first["decisions"], second["decisions"]) == (9, 9)
+    assert first["coverage"] == second["coverage"]
     traces = command("trace", "inspect", "--store", address, "--format", "json").document
     operations = [
         line["input"]["operation"] for trace in traces for line in trace["lines"] if "input" in line
     ]
     assert operations.count("inspect") == 2
-    assert second["unchanged"] == 10
+    assert second["unchanged"] == 9
+
+
+def test_what_an_operator_looked_at_is_replayed(command: Command, tmp_path: Path) -> None:
+    """An inspection that showed records is a decision like others, whatever its caller calls its session."""
+    address = f"sqlite:{tmp_path / 'memory.db'}"
+    with filled(address) as memory:
+        operator = caller(roles=("operator",), principal_id="ada", session_id="policy-replay")
+        memory.inspect(Inspection(principal_id="ada", limit=10), caller=operator)
+        memory.survey(caller=operator)
+    words = ("policy", "replay", "--policies", policies_path(), "--store", address, "--format", "json")
+
+    assert command(*words).document["decisions"] == 10
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "json", "sarif"])
+def test_a_replay_over_nothing_warns(command: Command, tmp_path: Path, style: str) -> None:
+    """An empty log says nothing about new policies: a warning, and every format for people says so, too."""
+    log = tmp_path / "empty.jsonl"
+    log.write_text("", encoding="utf-8")
+    answer = command("policy", "replay", "--policies", policies_path(), "--log", log, "--format", style)
+
+    assert answer.code == 0
+    assert f"warning: no decision in {log}; nothing was replayed" in answer.err
+    assert "nothing becomes visible" not in answer.out
+    assert style == "json" or "No decision was replayed" in answer.out
+
+
+def test_a_span_without_decisions_warns(command: Command, log: Path) -> None:
+    """A time in which nothing was decided is told from a log without decisions."""
+    words = ("policy", "replay", "--policies", policies_path(), "--log", log)
+    answer = command(*words, "--since", "2100-01-01")
+
+    assert f"warning: no decision in {log} in this span of time" in answer.err
+    assert "warning" not in command(*words).err
+
+
+def test_a_log_of_which_nothing_can_be_replayed_warns(command: Command, tmp_path: Path, log: Path) -> None:
+    """Decisions that no policies can be asked again leave as little to say as none."""
+    line = json.loads(log.read_text(encoding="utf-8").splitlines()[0])
+    log.write_text(json.dumps({**line, "input_version": 99}) + "\n", encoding="utf-8")
+    answer = command("policy", "replay", "--policies", policies_path(), "--log", log)
+
+    assert f"no decision in {log} could be replayed" in answer.err
+
+
+@pytest.mark.parametrize("until", ["2026-01-01", "2026-02-01"])
+def test_a_reversed_span_is_refused(command: Command, log: Path, until: str) -> None:
+    """Nothing can lie in it, so it is a mistake and no clean bill: code 2."""
+    answer = command(
+        *("policy", "replay", "--policies", policies_path(), "--log", log),
+        *("--since", "2026-02-01", "--until", until),
+    )
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "--since must be the earlier" in answer.err
+
+
+def test_a_trace_is_no_log(command: Command, tmp_path: Path) -> None:
+    """Events without decisions, as --trace writes them, are refused with what to name instead."""
+    trace = tmp_path / "trace.jsonl"
+    asked = file_of(tmp_path / "query.yaml", question())
+    command("read", "--query", asked, "--store", "seeds:", "--trace", trace, *WHO)
+    assert trace.stat().st_size
+    answer = command("policy", "replay", "--policies", policies_path(), "--log", trace)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert f"{trace}: this is a trace" in answer.err
+
+
+def test_progress_is_told_from_the_first_decision_on(
+    command: Command, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits sees each count as it comes, however few decisions there are."""
+    told: list[int] = []
+    monkeypatch.setattr(replay_command, "_progress", lambda: nullcontext(told.append))
+    command("policy", "replay", "--policies", policies_path(), "--log", log)
+    assert told[:3] == [1, 2, 3]
+
+    shown: list[int] = []
+    seldom = replay_command._seldom(shown.append)
+    for count in range(1, 1001):
+        seldom(count)
+    assert shown[0] == 1
+    assert len(shown) < 1000
 
 
 def test_erased_records_are_counted_as_unknowable(command: Command, tmp_path: Path) -> None:

@@ -236,6 +236,29 @@ class TestFindings:
             == "mem-003 as it is: refused: friday"
         )
 
+    @pytest.mark.parametrize("text", ["x: [", "controls: {}", "controls: [{id: A}]"])
+    def test_controls_that_cannot_be_read(self, command: Command, tmp_path: Path, text: str) -> None:
+        """A list that is there and cannot be read is an error, and nothing is said to be served."""
+        policies = small(tmp_path)
+        (policies / "compliance/controls.yaml").write_text(text, encoding="utf-8")
+
+        answer = _reviewed(command, policies)
+        page = command("policy", "review", "--policies", policies, "--format", "markdown").out
+
+        assert (_found(answer), answer.code) == ([("controls-unreadable", "error")], 1)
+        assert " serve " not in page
+        assert "no readable catalogue" in page
+
+    def test_controls_that_are_no_file(self, command: Command, tmp_path: Path) -> None:
+        """A folder in its place is no missing list; a missing one is a warning."""
+        policies = small(tmp_path)
+        path = policies / "compliance/controls.yaml"
+        path.unlink()
+        assert _found(_reviewed(command, policies)) == [("controls-missing", "warning")]
+
+        path.mkdir()
+        assert _found(_reviewed(command, policies)) == [("controls-unreadable", "error")]
+
     def test_a_control_without_rules(self, command: Command, tmp_path: Path) -> None:
         """It is a warning, and no error."""
         policies = small(tmp_path)
@@ -268,8 +291,23 @@ class TestFindings:
         answer = _reviewed(command, policies)
 
         assert (_found(answer), answer.code) == ([("test-failed", "error")], 1)
+        assert answer.document["findings"][0]["place"] == "memory/own_test.rego:5"
         tests = _rules(answer.document)["MEM-W-111"]["tests"]
         assert {"name": "memory.own_test.test_wrong", "passed": False} in tests
+
+    def test_cases_that_fail(self, command: Command, tmp_path: Path) -> None:
+        """Failing cases of one test are one finding, which counts them."""
+        policies = small(tmp_path)
+        (policies / "memory/own_test.rego").write_text(
+            'package memory.own_test\n\nimport rego.v1\n\nowned := {"a": 1, "b": 2, "c": 3}\n\n'
+            "test_owned[note] if {\n\tsome note, value in owned\n\tvalue == 3\n}\n",
+            encoding="utf-8",
+        )
+
+        (finding,) = _reviewed(command, policies).document["findings"]
+
+        assert (finding["id"], finding["place"]) == ("test-failed", "memory/own_test.rego:7")
+        assert "test_owned does not pass in 2 of 3 cases" in finding["message"]
 
     def test_tests_that_do_not_parse(self, command: Command, tmp_path: Path) -> None:
         """They are an error of the bundle, and the report is made."""

@@ -8,6 +8,7 @@ from typing import Any
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
+from agent_runtime_ref.cli.terminal import warn
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,7 +36,11 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.replay.formats.difference import difference_markdown, difference_text
     from agent_runtime_ref.replay.sources import policies_at
 
-    found = difference(policies_at(args.old), policies_at(args.new))
+    old, new = policies_at(args.old), policies_at(args.new)
+    found = difference(old, new)
+    for policies in (old, new):
+        if policies.fault is not None:
+            warn(f"no memory can be opened with the policies in `{policies.name}`: {policies.fault}")
     style = format_of(args, otherwise="text")
     if style == "json":
         print_document(found.to_document())

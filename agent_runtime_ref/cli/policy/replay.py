@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.output import add_format, format_of, write
 from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.terminal import warn
+from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.replay.log import Span
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 
 FORMATS = ("text", "json", "markdown", "sarif")
+_SHOWN_SECONDS = 0.1
 
 
 def add_parser(subparsers: Any) -> None:
@@ -80,11 +83,14 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.replay.log import Span
 
     span = Span(args.since, args.until)
+    if args.since is not None and args.until is not None and args.since >= args.until:
+        raise UsageError("nothing lies between --since and --until: --since must be the earlier of the two")
     with ExitStack() as open_report:
         # What shows how far it is has gone before the report is printed.
         with _progress() as progress:
             source = _of_file if args.store is None else _of_store
             report = open_report.enter_context(source(args, span, progress))
+        _warn_of_nothing(report, args, span)
         for line in _lines(report, format_of(args, otherwise=FORMATS[0])):
             write(line)
         return REFUSED if report.exposes else DONE
@@ -92,11 +98,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_file(args: argparse.Namespace, span: Span, progress: Progress) -> AbstractContextManager[Report]:
     from agent_runtime_ref.clock import SystemClock
-    from agent_runtime_ref.replay.log import chain_problem_of_file
+    from agent_runtime_ref.replay.log import chain_problem_of_file, refuse_trace
     from agent_runtime_ref.replay.session import replay_of_file
     from agent_runtime_ref.replay.sources import policies_at
 
     path = Path(args.log)
+    refuse_trace(path)
     _warn(chain_problem_of_file(path))
     bundle = policies_at(args.policies).bundle()
     return replay_of_file(bundle, path, span=span, clock=SystemClock(), progress=progress)
@@ -134,6 +141,16 @@ def _lines(report: Report, style: str) -> Iterator[str]:
     return made[style](report)
 
 
+def _warn_of_nothing(report: Report, args: argparse.Namespace, span: Span) -> None:
+    """Say that a replay over nothing says nothing: it must not pass for a change without effects."""
+    tally, where = report.tally, args.log if args.store is None else args.store
+    if not tally.decisions:
+        when = " in this span of time" if span != (None, None) else ""
+        warn(f"no decision in {where}{when}; nothing was replayed, so nothing is known of the new policies")
+    elif tally.coverage.not_replayed.total() == tally.decisions:
+        warn(f"no decision in {where} could be replayed, so nothing is known of the new policies")
+
+
 def _warn(problem: str | None) -> None:
     if problem is not None:
         warn(f"{problem}; what is replayed may not be what was decided")
@@ -149,7 +166,22 @@ def _progress() -> Iterator[Progress]:
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} decisions replayed"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replay", total=None)
-        yield lambda count: bar.update(task, completed=count)
+        # Before the first decision, policies are loaded and the chain of the log is gone through.
+        task = bar.add_task("policies and log are checked", total=None)
+        yield _seldom(lambda count: bar.update(task, description=f"{count:,} decisions replayed"))
+
+
+def _seldom(show: Progress) -> Progress:
+    """Return what shows a count a few times a second, however often it is told one; the first at once."""
+    shown = float("-inf")
+
+    def told(count: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown >= _SHOWN_SECONDS:
+            shown = now
+            show(count)
+
+    return told

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.options import add_settings, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, json_text
 from agent_runtime_ref.cli.parsers import example
-from agent_runtime_ref.cli.reports import STDOUT, print_report
-from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.cli.reports import print_report, require_target
 
 if TYPE_CHECKING:
     from agent_runtime_ref.review import Review
@@ -46,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.review import ERROR, review_bundle
 
     settings = settings_of(args)
-    _require_folder(args.output)
+    require_target(args.output)
     review = review_bundle(
         settings.policies, expected_digest=settings.policies_digest, verification=settings.verification
     )
@@ -68,9 +66,3 @@ def _summary(review: Review) -> str:
     """Return what was reviewed and found, in a line; there is nothing in it but numbers."""
     counts = ", ".join(f"{review.count(word)} {word}" for word in ("error", "warning", "low"))
     return f"{len(review.rules)} rules, {len(review.controls)} controls; findings: {counts}"
-
-
-def _require_folder(name: str | None) -> None:
-    """Return if the report can be written where it is to go; it takes seconds to make."""
-    if name not in (None, STDOUT) and not Path(name or "").absolute().parent.is_dir():
-        raise UsageError(f"report not written to `{name}`: its folder is not there; name another file")

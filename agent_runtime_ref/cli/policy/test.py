@@ -10,7 +10,7 @@ from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.options import add_settings, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of
 from agent_runtime_ref.cli.parsers import example
-from agent_runtime_ref.cli.terminal import warn
+from agent_runtime_ref.cli.terminal import note, warn
 
 if TYPE_CHECKING:
     from agent_runtime_ref.policy.mutation import MutationReport
@@ -46,9 +46,10 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write the report and return the exit code."""
     from agent_runtime_ref.cli.policy.test_formats import rendered
-    from agent_runtime_ref.cli.reports import print_report
+    from agent_runtime_ref.cli.reports import print_report, require_target
     from agent_runtime_ref.policy.rego_tests import run_rego_tests
 
+    require_target(args.output)
     policies = settings_of(args).policies
     report = run_rego_tests(policies)
     mutation = None
@@ -60,6 +61,11 @@ def run(args: argparse.Namespace) -> int:
         warn("no rule was changed, since tests fail already; mend them first")
     elif args.mutate:
         mutation = _mutated(policies)
+    if report.failed:
+        note(
+            "the tests state what the settings they came with make of a case; where a setting was changed on "
+            "purpose, change the cases that name its old value"
+        )
     print_report(args.output, rendered(report, mutation, format_of(args, otherwise=FORMATS[0])))
     failed = not report.results or report.failed or (mutation is not None and mutation.survived)
     return REFUSED if failed else DONE

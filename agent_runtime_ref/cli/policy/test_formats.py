@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NAME = "agent-runtime-ref policy test"
 _MUTATION = "mutation"
+_CASES_MAX = 20  # of one test that are shown one by one
 # What XML 1.0 cannot hold, not even as a reference.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -39,7 +40,16 @@ def _document(report: RegoReport, mutation: MutationReport | None) -> dict[str, 
         }
     return {
         "tests": len(report.results),
-        "failed": [{"name": one.name, "detail": one.detail} for one in report.failed],
+        "failed": [
+            {
+                "name": one.name,
+                "detail": one.detail,
+                "file": one.file,
+                "line": one.line,
+                "rules": list(one.rule_ids),
+            }
+            for one in report.failed
+        ],
         "coverage": dict(report.coverage),
         "mutants": mutants,
         "todo": list(report.todo),
@@ -50,16 +60,39 @@ def _document(report: RegoReport, mutation: MutationReport | None) -> dict[str, 
 
 
 def _lines(report: RegoReport, mutation: MutationReport | None) -> str:
-    found = [*_tests(report), *_coverage(report), *(_mutants(mutation) if mutation is not None else ())]
+    found = [*_tests(report)]
+    if report.results:  # of no tests there is nothing else to tell
+        found += [*_coverage(report), *(_mutants(mutation) if mutation is not None else ())]
     return "".join(f"{shown(line)}\n" for line in found)
 
 
 def _tests(report: RegoReport) -> Iterator[str]:
+    failed: dict[str, list[RegoResult]] = {}
     for one in report.failed:
-        yield f"failed: {one.name}: {one.detail}"
+        failed.setdefault(one.test, []).append(one)
+    for name, cases in failed.items():
+        yield from _failures(name, cases, sum(one.test == name for one in report.results))
     for name in report.todo:
         yield f"to do: {name}"
     yield f"{_number(len(report.results), 'test')}, {len(report.failed)} failed"
+
+
+def _failures(name: str, cases: list[RegoResult], ran: int) -> Iterator[str]:
+    """Yield a test that failed, and those of its cases that did, as many as a person reads."""
+    first = cases[0]
+    place = f"{first.file}:{first.line}: failed: "
+    if first.name == name:
+        yield f"{place}{name}{_named(first)}: {first.detail}"
+        return
+    yield f"{place}{name}: {len(cases)} of {_number(ran, 'case')}"
+    for one in cases[:_CASES_MAX]:
+        yield f"  {one.name.removeprefix(name)}{_named(one)}: {one.detail}"
+    if len(cases) > _CASES_MAX:
+        yield f"  and {len(cases) - _CASES_MAX} more; --format json has all of them"
+
+
+def _named(result: RegoResult) -> str:
+    return f" ({', '.join(result.rule_ids)})" if result.rule_ids else ""
 
 
 def _coverage(report: RegoReport) -> Iterator[str]:
@@ -131,6 +164,8 @@ def _result_cases(package: str, results: Iterable[RegoResult], todo: Iterable[st
         case = _case(package, one.name.removeprefix(f"{package}."))
         if not one.passed:
             detail = _xml(one.detail)
+            case.set("file", _xml(one.file))
+            case.set("line", str(one.line))
             SubElement(case, "failure", type="failed", message=detail).text = detail
         yield case
     for name in todo:

@@ -25,7 +25,8 @@ def difference_text(found: Difference) -> Iterator[str]:
             continue
         yield f"{part}: {_counted(differing)}"
         for sign, row in _rows(differing):
-            yield plain(f"  {sign} {row[key]}{_said(row)}")
+            said = _said(row)
+            yield plain(f"  {sign} {row[key]}{': ' if said else ''}{said}")
             for line in _text_lines(row):
                 yield plain(f"      {line}".expandtabs(4))
         yield from _left_out(differing, "  ")
@@ -42,7 +43,7 @@ def difference_markdown(found: Difference) -> Iterator[str]:
     if not found:
         yield "There is no difference."
         return
-    yield "| | added | removed | changed |"
+    yield "| part | added | removed | changed |"
     yield "| --- | ---: | ---: | ---: |"
     for part, _ in _PARTS:
         one: PartDifference = getattr(found, part)
@@ -50,9 +51,9 @@ def difference_markdown(found: Difference) -> Iterator[str]:
     for part, key in _PARTS:
         differing: PartDifference = getattr(found, part)
         if differing:
-            yield from ("", f"### {part.capitalize()}", "", "| | name | what |", "| --- | --- | --- |")
+            yield from ("", f"### {part.capitalize()}", "", "| change | name | what |", "| --- | --- | --- |")
             for sign, row in _rows(differing):
-                yield f"| {_WORDS[sign]} | {cell(str(row[key]))} | {cell(_said(row).strip())} |"
+                yield f"| {_WORDS[sign]} | {cell(str(row[key]))} | {cell(_said(row))} |"
             yield from _left_out(differing, "\n")
     if not found.controls_compared:
         yield from ("", "Controls were not compared: one of the two brings no list of them.")
@@ -81,14 +82,14 @@ def _counted(part: PartDifference) -> str:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """Return what a row says of its thing, in words."""
+    """Return what a row says of its thing, in words; empty where there is nothing to say."""
     if "changes" in row:
         told = [_change(name, value) for name, value in row["changes"].items()]
-        return f": {'; '.join(told)}"
+        return "; ".join(told)
     if "path" in row:
         old, new = (value_text(row[side]) if side in row else None for side in ("old", "new"))
-        return f": {old} -> {new}" if old and new else f": {old or new}"
-    return f": {row['title']}" if row.get("title") else ""
+        return f"{old} -> {new}" if old and new else old or new or ""
+    return str(row.get("title") or "")
 
 
 def _change(name: str, value: Any) -> str:

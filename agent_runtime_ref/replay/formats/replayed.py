@@ -58,6 +58,8 @@ def replay_markdown(report: Report) -> Iterator[str]:
     """Yield the report for a pull request: counts first, then as much as fits into a comment."""
     tally, counts = report.tally, report.changes.counts
     verdict = "and **records become visible**" if report.exposes else "and nothing becomes visible"
+    if tally.decisions == tally.coverage.not_replayed.total():
+        verdict = "and **nothing is known** of the others"
     yield "## What this change of policies would have changed"
     yield ""
     yield f"Replayed over {tally.decisions} decisions: {tally.unchanged} stay as they were, {verdict}."
