@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -62,7 +63,9 @@ def read_content(location: Path, *, whole: bool = False) -> Content:
             return Content(location, tuple(sorted(_from_folder(location, whole).items())), is_archive=False)
         return Content(location, (("", _read(location, ARCHIVE_BYTES_MAX)),), is_archive=True)
     except OSError as error:
-        raise BundleError("bundle_missing", f"{location}: {error.strerror or error}") from error
+        raise BundleError(
+            "bundle_missing", f"{error.filename or location}: {error.strerror or error}"
+        ) from error
 
 
 def read_tests(location: Path) -> tuple[tuple[str, str], ...]:
@@ -86,7 +89,7 @@ def decides(name: str, *, edited: bool) -> bool:
     if base in {"data.yaml", "data.yml"}:
         raise BundleError("settings_malformed", f"{name}: write data as data.json")
     own = name in {MANIFEST, SIGNATURES}
-    if edited and not own and any(part.startswith(".") for part in path.parts):
+    if edited and not own and _is_hidden(path):
         return False
     loaded = own or base == "data.json" or base.endswith(".rego")
     if base in _OTHER_BUNDLES or (base.endswith((MANIFEST, SIGNATURES)) and not own):
@@ -97,18 +100,54 @@ def decides(name: str, *, edited: bool) -> bool:
 def _from_folder(location: Path, whole: bool) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     total = 0
-    for folder, folders, names in os.walk(location):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder, name)
-            relative = path.relative_to(location).as_posix()
-            if not (whole or decides(relative, edited=True)):
-                continue
-            found[relative] = _read(path, FILE_BYTES_MAX)
-            total += len(found[relative])
-            if len(found) > FILES_MAX or total > TOTAL_BYTES_MAX:
-                raise BundleError("bundle_missing", f"{location}: more than a bundle may hold")
+    # Where the place is a link that is set anew meanwhile, all is read of where it led at first.
+    root = location.resolve()
+    for relative in _names(root, whole):
+        if not (whole or decides(relative, edited=True)):
+            continue
+        if not _is_text(relative):
+            raise BundleError("settings_malformed", f"{relative!a}: a name must be text; rename the file")
+        found[relative] = _read(root / relative, FILE_BYTES_MAX)
+        total += len(found[relative])
+        if len(found) > FILES_MAX or total > TOTAL_BYTES_MAX:
+            raise BundleError("bundle_missing", f"{location}: more than a bundle may hold")
     return found
+
+
+def _names(root: Path, whole: bool) -> Iterator[str]:
+    """Yield the path of every file below `root`.
+
+    What is passed over may hold a rule that denies. So a folder that cannot be listed, or that is a link, is
+    refused, unless it is hidden and nobody asked for the `whole`.
+
+    Raises:
+        BundleError: reason bundle_missing.
+    """
+    unlisted: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=unlisted.append):
+        folders.sort()
+        below = Path(folder).relative_to(root)
+        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in linked:
+            if whole or not _is_hidden(below / name):
+                place = Path(folder, name)
+                raise BundleError("bundle_missing", f"{place} is a link to a folder; put the folder there")
+        yield from ((below / name).as_posix() for name in sorted(names))
+    for error in unlisted:
+        if whole or not _is_hidden(Path(error.filename).relative_to(root)):
+            raise BundleError("bundle_missing", f"{error.filename}: {error.strerror or error}") from error
+
+
+def _is_hidden(path: PurePosixPath | Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _read(path: Path, bytes_max: int) -> bytes:

@@ -64,6 +64,7 @@ LINKS = [
     member("memory/read/more.rego", tarfile.LNKTYPE, "memory/read/read.rego"),
     member("memory/read/more.rego", tarfile.FIFOTYPE),
     member("memory/read/more.rego", tarfile.CHRTYPE),
+    member("memory/read/more.rego", tarfile.CONTTYPE),
 ]
 
 
@@ -77,12 +78,33 @@ class TestMembers:
 
         assert refusal(tmp_path, packed([*files.items(), (name, b"{}")])).reason == "bundle_tampered"
 
-    @pytest.mark.parametrize("link", LINKS, ids=["symbolic", "hard", "pipe", "device"])
+    @pytest.mark.parametrize("link", LINKS, ids=["symbolic", "hard", "pipe", "device", "contiguous"])
     def test_links_and_devices(self, built: bytes, tmp_path: Path, link: tarfile.TarInfo) -> None:
         """Files, and folders, and nothing else."""
         found = refusal(tmp_path, packed([*unpacked(built).items(), link]))
 
         assert (found.reason, "is no plain file" in found.detail) == ("bundle_tampered", True)
+
+    @pytest.mark.parametrize("header", [{"size": "3"}, {"hdrcharset": "BINARY"}], ids=["size", "letters"])
+    def test_headers_that_move_what_they_describe(
+        self, built: bytes, tmp_path: Path, header: dict[str, str]
+    ) -> None:
+        """A header before a file that says anew where it ends, or how its name is written."""
+        moved = member("memory/notes.txt")
+        moved.pax_headers = header
+        found = refusal(tmp_path, packed([*unpacked(built).items(), moved]))
+
+        assert (found.reason, "is no plain file" in found.detail) == ("bundle_tampered", True)
+
+    @pytest.mark.parametrize("header", [{"path": "memory/more.rego"}, {"mtime": "1"}], ids=["path", "time"])
+    def test_headers_for_all_files(self, tmp_path: Path, header: dict[str, str]) -> None:
+        """Python applies them to every file, OPA to none."""
+        target = io.BytesIO()
+        with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT, pax_headers=header) as tar:
+            tar.addfile(member("memory/read.rego"), io.BytesIO())
+
+        found = refusal(tmp_path, gzip.compress(target.getvalue()))
+        assert (found.reason, "for all its files" in found.detail) == ("bundle_tampered", True)
 
     @pytest.mark.parametrize(
         "again", ["memory/read/read.rego", "./memory/read/read.rego", "memory/Read/read.rego"]

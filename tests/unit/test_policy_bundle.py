@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tarfile
 import threading
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref.errors import BundleError, ResourceNotFoundError
-from agent_runtime_ref.policy import EmbeddedEngine, load_bundle
+from agent_runtime_ref.policy import EmbeddedEngine, bundle_files, load_bundle
+from agent_runtime_ref.policy.bundle_files import read_content
 from agent_runtime_ref.resources import policies_path
 from tests.unit.policy_documents import READ
 
@@ -47,6 +49,78 @@ class TestBundles:
             load_bundle(place)
 
         assert caught.value.reason == "bundle_missing"
+
+    def test_a_folder_that_cannot_be_listed(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The rules in it may be those that deny; a hidden one is an editor's."""
+        digest = load_bundle(folder).digest
+        for name in ("memory/more", ".cache"):
+            (folder / name).mkdir()
+        listed = os.scandir
+        closed = {str(folder / "memory/more"), str(folder / ".cache")}
+
+        def scandir(path: Any) -> Any:
+            if str(path) in closed:
+                raise PermissionError(13, "Permission denied", str(path))
+            return listed(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        with pytest.raises(BundleError, match=r"memory/more: Permission denied$") as caught:
+            load_bundle(folder)
+        closed.remove(str(folder / "memory/more"))
+
+        assert caught.value.reason == "bundle_missing"
+        assert load_bundle(folder).digest == digest
+        with pytest.raises(BundleError, match=r"\.cache: Permission denied$"):
+            read_content(folder, whole=True)
+
+    def test_a_link_to_a_folder(self, folder: Path, tmp_path: Path) -> None:
+        """Its rules would be passed over; so it is refused, by name. The place itself may be a link."""
+        digest = load_bundle(folder).digest
+        (tmp_path / "place").symlink_to(folder)
+        (tmp_path / "elsewhere").mkdir()
+        (folder / ".hidden").symlink_to(tmp_path / "elsewhere")
+
+        assert load_bundle(tmp_path / "place").digest == digest
+        (folder / "memory/more").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(BundleError, match="memory/more is a link to a folder; put the folder there"):
+            load_bundle(folder)
+
+    def test_a_place_that_leads_elsewhere_meanwhile(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A link that is set anew while it is read gives the one folder or the other, and no mixture."""
+        digest = load_bundle(folder).digest
+        other, place = tmp_path / "other", tmp_path / "place"
+        other.mkdir()
+        place.symlink_to(folder)
+        read = bundle_files._read
+
+        def read_and_switch(path: Path, bytes_max: int) -> bytes:
+            raw = read(path, bytes_max)
+            place.unlink()
+            place.symlink_to(other)
+            return raw
+
+        monkeypatch.setattr(bundle_files, "_read", read_and_switch)
+
+        assert load_bundle(place).digest == digest
+
+    def test_a_name_that_is_no_text(self, folder: Path) -> None:
+        """It has no place in a digest."""
+        try:
+            (folder / "memory" / os.fsdecode(b"\xff.rego")).write_text("package memory.more")
+        except OSError:
+            pytest.skip("no such names on this file system")
+
+        with pytest.raises(BundleError, match="a name must be text; rename the file"):
+            load_bundle(folder)
+
+    def test_a_file_that_cannot_be_read_is_named(self, folder: Path) -> None:
+        """The sentence says which of them."""
+        (folder / "memory/more.rego").symlink_to(folder / "nowhere")
+
+        with pytest.raises(BundleError, match=r"memory/more\.rego: No such file or directory$"):
+            load_bundle(folder)
 
     @pytest.mark.parametrize("name", ["memory/read/read.rego", "memory/settings/data.json"])
     def test_bundle_tampered(self, folder: Path, name: str) -> None:
