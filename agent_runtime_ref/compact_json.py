@@ -23,8 +23,8 @@ def compact(document: object) -> str:
     return orjson.dumps(document).decode()
 
 
-def parsed(text: str) -> Any:
-    """Return the value of a JSON text that an engine answered with.
+def parsed(text: str | bytes) -> Any:
+    """Return the value of a JSON text that an engine answered with; of a key that stands twice, the last.
 
     Raises:
         ValueError: it is no JSON; NaN and infinity are none.

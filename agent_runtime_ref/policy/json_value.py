@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,9 @@ def parsed(
     raw: bytes,
     *,
     parse_int: Callable[[str], Any] = int,
-    parse_float: Callable[[str], Any] = float,
+    parse_float: Callable[[str], Any] | None = None,
 ) -> Any:
-    """Return the value of a JSON file; duplicate keys, NaN and half characters are refused.
+    """Return the value of a JSON file; duplicate keys, NaN, Infinity and half characters are refused.
 
     Raises:
         BundleError: reason settings_malformed.
@@ -42,7 +43,7 @@ def parsed(
             object_pairs_hook=_unique_keys,
             parse_constant=_no_constant,
             parse_int=parse_int,
-            parse_float=parse_float,
+            parse_float=parse_float or _finite,
         )
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
@@ -58,6 +59,14 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"key `{twice}` stands twice")
     return value
+
+
+def _finite(text: str) -> float:
+    """Return a number; Python reads one beyond its bounds as infinite, which no engine does."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"`{text[:20]}` is too large a number")
+    return number
 
 
 def _no_constant(name: str) -> Any:

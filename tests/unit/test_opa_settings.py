@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from urllib3.exceptions import ProtocolError
 
 from agent_runtime_ref.config import load_settings
 from agent_runtime_ref.errors import DocumentValueError, UsageError
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.policy.opa_server import OpaBundle, OpaSettings
+from agent_runtime_ref.policy.opa_server.calls import Call, Connections
+from agent_runtime_ref.policy.opa_server.replies import failure_of
 from agent_runtime_ref.policy.opa_server.server import TOKEN_VARIABLE, OpaServer, server_of
+from agent_runtime_ref.policy.opa_server.settings import CHECKS, CONNECTIONS, DEADLINE_MS
+from agent_runtime_ref.resources import schemas_path
 
 PLAIN = OpaSettings()
 
@@ -55,6 +62,13 @@ def test_addresses(engine: str, address: str) -> None:
         "opa:http://[::1",
         "opa:http://a b",
         "opa:http://host%0d%0aevil",
+        "opa:http://127.0.0.1:0",
+        "opa:http://127.0.0.1:8181?",
+        "opa:http://127.0.0.1:8181#",
+        "opa: http://127.0.0.1:8181",
+        "opa:http://local\nhost:8181",
+        "opa:http://127.0.0.1:8181\t",
+        "opa:http://\uff11\uff12\uff17.0.0.1:8181",
     ],
 )
 def test_what_is_no_address(engine: str) -> None:
@@ -78,7 +92,21 @@ def test_a_token_may_go_in_clear_to_this_machine(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["opa.example.com", "10.0.0.7", "0.0.0.0", "[fe80::1]", "localhost.example.com"]
+    "host",
+    [
+        "opa.example.com",
+        "10.0.0.7",
+        "0.0.0.0",
+        "[fe80::1]",
+        "localhost.example.com",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "127.0.0.1.example.com",
+        "127.0.0.1.",
+        "localhost.",
+        "[::]",
+    ],
 )
 def test_a_token_goes_in_clear_nowhere_else(host: str) -> None:
     """Refused before anything is sent; over TLS it may go, and without a token so may the question."""
@@ -89,13 +117,53 @@ def test_a_token_goes_in_clear_nowhere_else(host: str) -> None:
     assert "Authorization" not in server(f"opa:http://{host}:8181").headers
 
 
-@pytest.mark.parametrize("token", ["a b", "a\r\nHost: evil", "ü", "   "])
+@pytest.mark.parametrize("token", ["a b", "a\r\nHost: evil", "s3cret\n", "ü", "   "])
 def test_a_token_that_no_header_can_carry(token: str) -> None:
     """It is refused, and not repeated."""
     with pytest.raises(UsageError, match=TOKEN_VARIABLE) as caught:
         server("opa:http://127.0.0.1:8181", token=token)
 
     assert token.strip() == "" or token not in str(caught.value)
+
+
+def test_an_error_of_a_library_does_not_quote_the_token() -> None:
+    """Libraries name a header that they cannot send; what the system says of a connection is shown."""
+    call = Call(60, Connections())
+    quoting = ValueError("Invalid header value b'Bearer s3cret'")
+    refused = ProtocolError("Connection aborted.", ConnectionRefusedError(111, "Connection refused"))
+
+    assert failure_of(quoting, call).detail == "ValueError"
+    assert failure_of(refused, call).detail == "ConnectionRefusedError: [Errno 111] Connection refused"
+
+
+@pytest.mark.parametrize("check", ["contents", "None", "", None])
+def test_a_check_that_nobody_knows(check: Any) -> None:
+    """A slip in the name of a check would have compared less than was meant."""
+    with pytest.raises(UsageError, match="must be one of content, revision, none"):
+        OpaBundle(check=check)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"connections": 0}, {"connections": -1}, {"connections": 1_025}, {"connections": True},
+        {"deadline_ms": 9}, {"deadline_ms": 60_001}, {"deadline_ms": 1.5}, {"deadline_ms": None},
+    ],
+)  # fmt: skip
+def test_numbers_out_of_their_bounds(numbers: dict[str, Any]) -> None:
+    """Settings of Python have the bounds of the file's: no connections would be any number of them."""
+    with pytest.raises(UsageError, match="must be a whole number from"):
+        OpaSettings(**numbers)
+
+
+def test_the_bounds_are_those_of_the_schema() -> None:
+    """What the settings file may say, Python may say, and no more."""
+    schema = json.loads((schemas_path() / "runtime_config.schema.json").read_text("utf-8"))
+    properties = schema["properties"]["opa"]["properties"]
+
+    assert tuple(properties["bundle"]["properties"]["check"]["enum"]) == CHECKS
+    for name, bounds in (("deadline_ms", DEADLINE_MS), ("connections", CONNECTIONS)):
+        assert (properties[name]["minimum"], properties[name]["maximum"]) == bounds
 
 
 def test_a_token_of_a_file(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_runtime_ref.errors import EngineFailureError
+from agent_runtime_ref import compact_json
+from agent_runtime_ref.errors import BundleError, EngineFailureError
+from agent_runtime_ref.policy.json_value import parsed
 from agent_runtime_ref.policy.opa_server.calls import Call, Connections
 
 __all__ = [
@@ -79,7 +81,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Status and body of an HTTP answer, with the two methods that the client calls on one."""
+    """Status and body of an HTTP answer, with the two methods that the client calls on one.
+
+    The body is that of a status of 200; no other is read.
+    """
 
     status: int
     body: bytes
@@ -97,12 +102,19 @@ class Reply:
         """Return the value of the body.
 
         Raises:
-            EngineFailureError: reason engine_malformed, it is no JSON, or has NaN or Infinity in it.
+            EngineFailureError: reason engine_malformed, it is no JSON, or such as two readers could take for
+                two things: a key that stands twice, NaN, a number beyond all bounds, half a character.
         """
+        body = self.body.rstrip()
+        with suppress(ValueError, TypeError):
+            value = compact_json.parsed(body)
+            # What is written back as it came, as nearly every answer is, says nothing twice.
+            if compact_json.compact(value).encode() == body:
+                return value
         try:
-            return json.loads(self.body.decode(), parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            raise EngineFailureError("engine_malformed", "the answer is no JSON") from error
+            return parsed("the answer", body)
+        except BundleError as error:
+            raise EngineFailureError("engine_malformed", "the answer is no clear JSON") from error
 
 
 def require_length(headers: Mapping[str, str], bytes_max: int) -> None:
@@ -129,12 +141,17 @@ def failure_of(error: BaseException, call: Call, *, no_http: bool = False) -> En
         return call.passed()
     if no_http:
         return EngineFailureError("engine_malformed", "the answer is no HTTP")
-    root = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-    said = " ".join(str(root).split())[:_DETAIL_MAX]
-    return EngineFailureError("engine_unreachable", f"{type(root).__name__}: {said}")
+    root = _root_of(error)
+    # What the system says of a connection is shown; a library's own words may quote the token.
+    said = f": {' '.join(str(root).split())[:_DETAIL_MAX]}" if isinstance(root, OSError) else ""
+    return EngineFailureError("engine_unreachable", f"{type(root).__name__}{said}")
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"`{name}` is no number")
+def _root_of(error: BaseException) -> BaseException:
+    """Return the error that the others were made of, as cause or as an argument."""
+    while True:
+        last = error.args[-1] if error.args else None
+        below = error.__cause__ or (last if isinstance(last, BaseException) else None)
+        if below is None:
+            return error
+        error = below

@@ -19,8 +19,9 @@ __all__ = ["PREFIX", "TOKEN_VARIABLE", "OpaAddress", "OpaServer", "server_of"]
 PREFIX = "opa:"
 TOKEN_VARIABLE = "AGENT_RUNTIME_OPA_TOKEN"
 _PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]+\])$")
-_TOKEN = re.compile(r"^[\x21-\x7e]{1,8192}$")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]")
+_TOKEN = re.compile(r"[\x21-\x7e]{1,8192}")
+_ADDRESS = re.compile(r"[\x21-\x7e]*")  # `urlsplit` takes blanks and line ends out, and reads what is left
 _HEADERS = {
     "Accept": "application/json",
     # Packing costs more than it saves to the next process, and unpacking has no bound.
@@ -86,6 +87,8 @@ def _address(engine: str) -> OpaAddress:
         UsageError: it is no address of a server, or carries what the client could not honour.
     """
     text = engine.removeprefix(PREFIX)
+    if not _ADDRESS.fullmatch(text):
+        raise _misread(ascii(engine)[1:-1], "it holds blanks, or letters that no address has")
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -95,11 +98,13 @@ def _address(engine: str) -> OpaAddress:
         raise _misread(engine, "it must begin with `opa:http://` or `opa:https://` and name a host")
     if "@" in parts.netloc:
         raise _misread(f"{PREFIX}{parts.scheme}://...", f"credentials go into {TOKEN_VARIABLE}")
-    if parts.path not in ("", "/") or parts.query or parts.fragment:
+    if parts.path not in ("", "/") or "?" in text or "#" in text:
         raise _misread(engine, "nothing may stand after host and port")
     host = f"[{host}]" if ":" in host else host
-    if not _HOST.match(host):
+    if not _HOST.fullmatch(host):
         raise _misread(engine, "the host is no name and no address")
+    if port == 0:
+        raise _misread(engine, "no server listens at port 0")
     return OpaAddress(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
 
 
@@ -118,7 +123,7 @@ def _token(settings: OpaSettings, address: OpaAddress, environ: Mapping[str, str
             raise UsageError(f"opa token_file `{origin}` cannot be read: {_why(error)}") from error
     elif not token:
         return None
-    if not _TOKEN.match(token):
+    if not _TOKEN.fullmatch(token):
         raise UsageError(f"the token of {origin} is empty or holds what a header cannot carry; write it anew")
     if not address.secure and not address.loopback:
         raise UsageError(
