@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,13 +37,14 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the decision and return the exit code."""
+    from agent_runtime_ref.clock import SystemClock
+    from agent_runtime_ref.enforcement.ruling import DecisionPoint
     from agent_runtime_ref.policy.bundle import load_bundle
     from agent_runtime_ref.policy.engines import open_engine
     from agent_runtime_ref.policy.inputs import INPUT_SCHEMAS
 
     entrypoint = f"memory.{args.gate}"
     question = checked_document(args.input, schema=INPUT_SCHEMAS[entrypoint])
-    text = json.dumps(question, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     settings = settings_of(args)
     bundle = load_bundle(
         settings.policies,
@@ -52,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
         verification=settings.verification,
     )
     engine = open_engine(settings.engine, bundle, opa=settings.opa)
+    point = DecisionPoint(engine, SystemClock())
     try:
-        answer = engine.evaluate(entrypoint, text)
+        # As a gate asks: an answer that it would not believe is no decision here either.
+        answer = (point.read if args.gate == "read" else point.write)(question).document
     finally:
         engine.close()
     effect = (_read_effect if args.gate == "read" else _write_effect)(answer, question)

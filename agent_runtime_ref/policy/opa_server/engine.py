@@ -92,8 +92,10 @@ class OpaServerEngine:
             settled = state.breaker.failed if failure.reason in _SERVER_FAILED else state.breaker.succeeded
             settled(probe=probe)
             raise
-        except BaseException:
+        except BaseException as error:
             state.breaker.abandoned(probe=probe)
+            if isinstance(error, Exception):
+                raise EngineFailureError("engine_exception", type(error).__name__) from error
             raise
         state.breaker.succeeded(probe=probe)
         return answer
@@ -117,9 +119,11 @@ class OpaServerEngine:
 class _Line:
     """One client and what is known about the policies behind it."""
 
-    def __init__(self, asking: Asking, bundle: Bundle, settings: OpaSettings) -> None:
+    def __init__(
+        self, asking: Asking, bundle: Bundle, settings: OpaSettings, monotonic_ns: Callable[[], int]
+    ) -> None:
         self.asking = asking
-        self._proof = Proof(asking, bundle, settings.bundle)
+        self._proof = Proof(asking, bundle, settings.bundle, monotonic_ns)
 
     def proven(self, seconds: float) -> None:
         """Return if the server runs the bundle, within so many seconds."""
@@ -156,6 +160,7 @@ class _State:
         self._bundle = bundle
         self._server = server
         self._settings = settings
+        self._monotonic_ns = monotonic_ns
 
     def line(self, asynchronous: bool) -> _Line:
         """Return the client for threads, or the one for asyncio."""
@@ -167,7 +172,7 @@ class _State:
                 raise EngineFailureError("engine_exception", "the engine is closed")
             if asynchronous not in self._made:
                 asking = _new_asking(self._server, asynchronous)
-                self._made[asynchronous] = _Line(asking, self._bundle, self._settings)
+                self._made[asynchronous] = _Line(asking, self._bundle, self._settings, self._monotonic_ns)
             return self._made[asynchronous]
 
     def close(self) -> None:

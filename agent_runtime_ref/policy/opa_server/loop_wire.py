@@ -119,6 +119,7 @@ class _Client(AsyncOpaClient):  # type: ignore[misc]
             auto_decompress=False,
             trust_env=False,
             trace_configs=[_telling_connections()],
+            response_class=_Response,
         )
 
     @asynccontextmanager
@@ -140,6 +141,8 @@ class _Client(AsyncOpaClient):  # type: ignore[misc]
         async with self._session.request(
             method, url, data=body, allow_redirects=False, timeout=timeout, trace_request_ctx=call
         ) as response:
+            if response.status != 200:
+                return _AwaitedReply(response.status, b"")
             require_length(response.headers, bytes_max)
             answer = bytearray()
             async for part in response.content.iter_chunked(_CHUNK):
@@ -159,6 +162,22 @@ def _telling_connections() -> aiohttp.TraceConfig:
     traced = aiohttp.TraceConfig()
     traced.on_connection_create_end.append(made)
     return traced
+
+
+class _Response(aiohttp.ClientResponse):
+    """A response whose connection is asked again after a status of 200 only.
+
+    After another one more may come, such as a body after a 204: it would be taken for the next answer. The
+    library has such a connection back in its pool before anybody sees the response.
+    """
+
+    async def start(self, connection: Any) -> aiohttp.ClientResponse:
+        """Read status and headers."""
+        protocol = connection.protocol
+        started = await super().start(connection)
+        if self.status != 200 and protocol is not None:
+            protocol.close()
+        return started
 
 
 class _AwaitedReply(Reply):

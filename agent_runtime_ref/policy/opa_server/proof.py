@@ -3,7 +3,8 @@
 The gates here work by the settings and detectors of the local bundle; a server that decides by others would
 make them and the decision log say what is not so. Every answer names the revision of the server's bundles. A
 revision says what somebody wrote into a manifest, so the modules and the settings themselves are compared as
-well: once, and again whenever a connection was made, since that is when another server may have answered.
+well: once, again whenever a connection was made, since that is when another server may have answered, and
+again from time to time, since a server may take other policies under the revision of before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -26,6 +27,9 @@ from agent_runtime_ref.policy.opa_server.settings import OpaBundle
 __all__ = ["Proof", "expected_revision"]
 
 COMPARISON_SECONDS = 10.0
+# After so long the next call has the content compared again, and does not wait for it: an OPA takes a fifth
+# of a second to tell all it has. After twice as long nothing is believed before that is done.
+RENEWAL_NS = 30_000_000_000
 _SHOWN_MAX = 100
 
 
@@ -40,14 +44,18 @@ class _Comparison:
 class Proof:
     """What is known about the policies behind one client. Thread-safe."""
 
-    def __init__(self, asking: Asking, bundle: Bundle, wanted: OpaBundle) -> None:
+    def __init__(
+        self, asking: Asking, bundle: Bundle, wanted: OpaBundle, monotonic_ns: Callable[[], int]
+    ) -> None:
         self._asking = asking
+        self._monotonic_ns = monotonic_ns
         self._bundle = bundle
         self._wanted = wanted
         self._revision = expected_revision(bundle, wanted)
         self._lock = threading.Lock()
         # INVARIANT: connections up to this number lead to a server whose content has been compared.
         self._proven = -1
+        self._proven_ns = 0  # when the comparison began that found it so
         self._running: _Comparison | None = None
 
     def require(self, call: Call) -> None:
@@ -58,8 +66,10 @@ class Proof:
         """
         if self._wanted.check != "content":
             return
-        while self._proven != self._asking.connections.made:
+        while (age := self._age_ns()) > RENEWAL_NS or self._proven != self._asking.connections.made:
             comparison = self._comparison()
+            if age <= 2 * RENEWAL_NS and self._proven == self._asking.connections.made:
+                return
             if not comparison.ended.wait(max(call.left, 0)):
                 raise call.passed()
             if comparison.failure is not None:
@@ -89,6 +99,10 @@ class Proof:
         wanted = f"{name} {revision}" if name is not None else revision
         raise EngineFailureError("bundle_mismatch", f"bundle expected: {wanted}; the server has: {shown}")
 
+    def _age_ns(self) -> int:
+        """Return how long ago the last comparison began that found the content as here."""
+        return self._monotonic_ns() - self._proven_ns
+
     def _comparison(self) -> _Comparison:
         """Return the comparison under way; one begins where there is none.
 
@@ -97,19 +111,24 @@ class Proof:
         """
         with self._lock:
             if self._running is None:
-                self._running = comparison = _Comparison()
+                comparison = _Comparison()
                 compare = partial(self._compare, comparison)
-                threading.Thread(target=compare, name="opa-proof", daemon=True).start()
+                # Kept only once it runs: a machine without threads to spare now may have one soon.
+                try:
+                    threading.Thread(target=compare, name="opa-proof", daemon=True).start()
+                except RuntimeError as error:
+                    raise EngineFailureError("engine_exception", str(error)) from error
+                self._running = comparison
             return self._running
 
     def _compare(self, comparison: _Comparison) -> None:
-        connections = self._asking.connections.made
+        connections, began_ns = self._asking.connections.made, self._monotonic_ns()
         call = Call(COMPARISON_SECONDS, self._asking.connections)
         try:
             self._compare_modules(call)
             self._compare_data(call)
             # What this call connected to is what it compared; what others connected meanwhile is not.
-            self._proven = connections + call.made
+            self._proven, self._proven_ns = connections + call.made, began_ns
         except EngineFailureError as failure:
             self._proven = -1
             comparison.failure = failure

@@ -15,7 +15,7 @@ from opa_client import OpaClient
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import ProtocolError
+from urllib3.exceptions import InvalidHeader, ProtocolError
 
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.policy.opa_server.calls import Call, Connections, DeadlineTLSSocket, Within, connected
@@ -120,6 +120,10 @@ class _Session(requests.Session):
         )  # fmt: skip
         whole = False
         try:
+            # After another status more may come, as what a 103 announces: it must not be taken
+            # for the next one. Reading on would have the connection back in the pool.
+            if response.status != 200:
+                return Reply(response.status, b"")
             require_length(response.headers, bytes_max)
             answer = part = response.read(bytes_max + 1, decode_content=False)
             # Only an empty read tells the end from a body cut short, unless its length was announced and met.
@@ -160,6 +164,8 @@ class _TLSPool(HTTPSConnectionPool):
 
 def _is_no_http(error: BaseException) -> bool:
     """Tell whether the server answered with something that is no HTTP, rather than not at all."""
+    if isinstance(error, InvalidHeader):  # as two lengths that differ
+        return True
     said = error.args[-1] if isinstance(error, ProtocolError) and error.args else error
     silent = (http.client.RemoteDisconnected, http.client.IncompleteRead, ConnectionError)
     return isinstance(said, http.client.HTTPException) and not isinstance(said, silent)
