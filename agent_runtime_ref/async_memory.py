@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
@@ -18,10 +19,13 @@ from agent_runtime_ref.contracts import (
     WriteReceipt,
 )
 from agent_runtime_ref.enforcement.write import Outcome
+from agent_runtime_ref.errors import StoreError
 from agent_runtime_ref.policy.engine import ASYNC_CALLER
 from agent_runtime_ref.runtime import GovernedMemory
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from agent_runtime_ref.contracts.stored import StoredMemory
     from agent_runtime_ref.recall.hits import RecallResult
 
@@ -32,14 +36,18 @@ T = TypeVar("T")
 
 
 class AsyncGovernedMemory:
-    """The same gates for asyncio: the same code, on a bounded number of threads of its own."""
+    """The same gates for asyncio: the same code, on a bounded number of threads of its own.
+
+    A call that is cancelled while it is under way goes on to its end on its thread, where what it decided is
+    carried out and written down; only its answer is dropped. A forked child has threads of its own.
+    """
 
     def __init__(self, memory: GovernedMemory, *, threads_max: int = ASYNC_THREADS_MAX) -> None:
-        # Imported here: a command that starts, reads and ends has no use for threads.
-        from concurrent.futures import ThreadPoolExecutor
-
         self._memory = memory
-        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="governed-memory")
+        self._threads_max = threads_max
+        self._closed = False
+        # INVARIANT: threads are of one process; those of others are never handed anything.
+        self._executors: dict[int, ThreadPoolExecutor] = {}
 
     @classmethod
     async def open(cls, store: str = "seeds:", **options: Any) -> Self:
@@ -94,7 +102,13 @@ class AsyncGovernedMemory:
         """Close the memory once what is under way has ended."""
         import asyncio
 
-        await asyncio.to_thread(self._threads.shutdown)
+        self._closed = True
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        executor = self._executors.get(os.getpid())
+        if executor is not None:
+            executor.shutdown()
         self._memory.close()
 
     async def __aenter__(self) -> Self:
@@ -111,4 +125,21 @@ class AsyncGovernedMemory:
         # The caller's context variables (a current span among them) go along to the thread.
         context = contextvars.copy_context()
         context.run(ASYNC_CALLER.set, True)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work))
+        return await asyncio.get_running_loop().run_in_executor(self._threads(), lambda: context.run(work))
+
+    def _threads(self) -> ThreadPoolExecutor:
+        """Return the threads of this process.
+
+        Raises:
+            StoreError: the memory has been closed.
+        """
+        # Imported here: a command that starts, reads and ends has no use for threads.
+        from concurrent.futures import ThreadPoolExecutor
+
+        if self._closed:
+            raise StoreError(self._memory.store_url, "the memory is closed; open it again")
+        executor = self._executors.get(os.getpid())
+        if executor is None:
+            made = ThreadPoolExecutor(self._threads_max, thread_name_prefix="governed-memory")
+            executor = self._executors.setdefault(os.getpid(), made)
+        return executor

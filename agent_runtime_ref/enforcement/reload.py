@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_runtime_ref.enforcement.gates import Gates, gates_of
-from agent_runtime_ref.errors import BundleError, UsageError
+from agent_runtime_ref.errors import BundleError, StoreError, UsageError
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.bundle_files import Content
 from agent_runtime_ref.policy.engine import PolicyEngine
@@ -50,8 +50,9 @@ class PolicyReload:
         """Begin with `gates`; without an origin they stay in force."""
         self.current = gates
         self._origin = origin
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
+        # INVARIANT: a lock is of one process; in a forked child nobody would release one that was held.
+        self._locks: dict[int, threading.Lock] = {os.getpid(): threading.Lock()}
+        self._closed = False
         self._taken = self._seen = None if origin is None else origin.mark  # `_seen`: by the last look
         self._told: tuple[str, str] | None = None  # content and failure that the last alarm was about
         self._waiting_since: int | None = None
@@ -69,9 +70,11 @@ class PolicyReload:
         self._watcher = Watcher(self._look, seconds=seconds)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop looking, and wait for a change that is under way: what is in force then stays so."""
         if self._watcher is not None:
             self._watcher.close()
+        with self._own_lock():
+            self._closed = True
 
     def reload(self) -> bool:
         """Take the policies that are at the source now; return whether they are others than before.
@@ -87,7 +90,8 @@ class PolicyReload:
             try:
                 return self._take(self._origin, self._origin.source.settled())
             except Exception as error:
-                self._alarm(error)
+                if not self._closed:
+                    self._alarm(error)
                 raise
 
     def _look(self) -> None:
@@ -118,6 +122,8 @@ class PolicyReload:
 
     def _take(self, origin: PolicyOrigin, content: Content) -> bool:
         old = self.current
+        if self._closed:
+            raise StoreError(old.surroundings.store.url, "the memory was closed meanwhile; open it again")
         bundle = origin.source.bundle(content)
         if bundle.identity != old.bundle.identity:
             self.current = self._gates_of(bundle, origin.engine_of(bundle), old)
@@ -167,7 +173,6 @@ class PolicyReload:
         self.current.recorder.not_replaced(error)
 
     def _own_lock(self) -> threading.Lock:
-        """Return the lock; a forked child has one of its own, since nobody there would release the other."""
-        if self._pid != os.getpid():
-            self._pid, self._lock = os.getpid(), threading.Lock()
-        return self._lock
+        """Return the lock of this process; where two threads of a child make one, `setdefault` keeps one."""
+        lock = self._locks.get(os.getpid())
+        return self._locks.setdefault(os.getpid(), threading.Lock()) if lock is None else lock

@@ -8,6 +8,7 @@ is an `EngineFailureError`, a panic among it, which Python sees as a `BaseExcept
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import threading
 import weakref
@@ -48,6 +49,14 @@ class Interpreter(Protocol):
         ...
 
 
+class _Table(dict[int, Interpreter]):
+    """The interpreters of a thread, by the number of their engine."""
+
+
+_TABLES: weakref.WeakValueDictionary[int, _Table] = weakref.WeakValueDictionary()
+_HELD: list[_Table | None] = []
+
+
 def new_interpreter(bundle: Bundle) -> Interpreter:
     """Return a regorus engine with the policies of `bundle`; it may be used by the calling thread only."""
     import regorus
@@ -79,6 +88,7 @@ class EmbeddedEngine:
         self._number = next(_NUMBERS)
         _OPEN.add(self._number)
         self._finalizer = weakref.finalize(self, _OPEN.discard, self._number)
+        self._finalizer.atexit = False  # a thread may still be at work then
         check_golden(self.evaluate)
 
     def evaluate(self, entrypoint: str, document: str) -> dict[str, Any]:
@@ -128,10 +138,22 @@ class EmbeddedEngine:
         return interpreter
 
 
-def _table() -> dict[int, Interpreter]:
-    """Return this thread's interpreters, by the number of their engine."""
-    table: dict[int, Interpreter] = _THREAD.__dict__.setdefault("interpreters", {})
+def _table() -> _Table:
+    """Return this thread's interpreters."""
+    table: _Table | None = _THREAD.__dict__.get("interpreters")
+    if table is None:
+        table = _THREAD.interpreters = _TABLES[next(_NUMBERS)] = _Table()
     return table
+
+
+def _hold() -> None:
+    """Keep all interpreters over a fork: the child would drop those of threads that it has not got."""
+    _HELD.extend(reference() for reference in _TABLES.valuerefs())
+
+
+if hasattr(os, "register_at_fork"):
+    # The child holds them for good; their memory is that of its parent.
+    os.register_at_fork(before=_hold, after_in_parent=_HELD.clear)
 
 
 def _failure(error: BaseException) -> EngineFailureError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
@@ -11,6 +12,7 @@ from agent_runtime_ref.telemetry import diagnostics
 
 __all__ = ["Watcher"]
 
+EXIT_SECONDS = 5.0
 _RUNNING: weakref.WeakSet[Watcher] = weakref.WeakSet()
 
 
@@ -24,12 +26,12 @@ class Watcher:
         self._start()
         _RUNNING.add(self)
 
-    def close(self) -> None:
-        """Stop, and wait for a look that is under way."""
+    def close(self, *, seconds: float | None = None) -> None:
+        """Stop, and wait for a look that is under way, no longer than so many seconds."""
         _RUNNING.discard(self)
         self._stopped.set()
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(seconds)
 
     def _start(self) -> None:
         self._stopped = threading.Event()
@@ -49,6 +51,15 @@ def _watch(look: weakref.WeakMethod[Callable[[], None]], stopped: threading.Even
         except Exception as error:  # whatever it was: the next look may succeed
             diagnostics.error("policies_not_watched", reason=type(error).__name__)
         del method
+
+
+def _stop_all() -> None:
+    """End the threads before the interpreter does: it would kill them at their work."""
+    for watcher in list(_RUNNING):
+        watcher.close(seconds=EXIT_SECONDS)
+
+
+atexit.register(_stop_all)
 
 
 def _restart() -> None:

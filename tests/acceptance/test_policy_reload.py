@@ -325,6 +325,44 @@ class TestUnderWay:
             assert seen == [answers(policies)[policies.open.digest]]
             assert held.closed
 
+    def test_closing_waits_for_a_change(self, archive: Path, policies: Policies) -> None:
+        """An engine that was made meanwhile is closed as well; afterwards nothing is taken any more."""
+        source = PolicySource.at(archive)
+        content = source.content()
+        bundle = source.bundle(content)
+        made: list[Held] = []
+        making, go_on = threading.Event(), threading.Event()
+
+        def engine_of(bundle: Bundle) -> Held:
+            making.set()
+            assert go_on.wait(30)
+            made.append(Held(bundle))
+            return made[-1]
+
+        first = Held(bundle)
+        memory = GovernedMemory(
+            store=open_store("memory:", log=None),
+            engine=first,
+            bundle=bundle,
+            clock=SystemClock(),
+            ids=RandomIds(),
+            origin=PolicyOrigin(source, engine_of, content.mark),
+        )
+        write_bundle(policies.strict, archive)
+        changing = threading.Thread(target=memory.reload_policies)
+        changing.start()
+        assert making.wait(30)
+        closing = threading.Thread(target=memory.close)
+        closing.start()
+        go_on.set()
+        for thread in (changing, closing):
+            thread.join(30)
+        gc.collect()
+
+        assert [first.closed, *(one.closed for one in made)] == [True, True]
+        with pytest.raises(StoreError, match="closed"):
+            memory._policies.reload()
+
     @pytest.mark.parametrize("store", ["memory:", "sqlite"])
     def test_full_speed_while_bundles_alternate(
         self, archive: Path, policies: Policies, tmp_path: Path, store: str

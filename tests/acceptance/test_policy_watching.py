@@ -127,6 +127,24 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
         assert (done.returncode, done.stderr) == (0, "")
 
+    def test_an_end_without_closing(self, archive: Path, policies: Policies, tmp_path: Path) -> None:
+        """A process that ends in the middle of a change says nothing about it."""
+        new = tmp_path / "new.tar.gz"
+        write_bundle(policies.strict, new)
+        script = f"""
+import os, time
+from agent_runtime_ref import GovernedMemory
+memory = GovernedMemory.open("memory:", policies={str(archive)!r}, reload_seconds=0.01)
+os.replace({str(new)!r}, {str(archive)!r})
+while memory.bundle.digest != {policies.strict.digest!r}:
+    time.sleep(0.001)
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=90
+        )
+
+        assert (done.returncode, done.stderr) == (0, "")
+
 
 class TestFolder:
     """A folder is followed like an archive."""

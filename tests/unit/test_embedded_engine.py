@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -233,3 +235,36 @@ class TestThreadsAndForks:
             os._exit(0 if allowed else 1)
 
         assert os.waitpid(child, 0)[1] == 0
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+    def test_a_fork_beside_threads_that_have_asked(self) -> None:
+        """The child has not got those threads, and does not complain of what was theirs."""
+        script = """
+import os, sys, threading
+from agent_runtime_ref.policy import EmbeddedEngine, load_bundle
+engine = EmbeddedEngine(load_bundle())
+asked, end = threading.Barrier(4), threading.Event()
+def ask():
+    engine.evaluate("memory.read", "{}")
+    asked.wait(60)
+    end.wait(60)
+threads = [threading.Thread(target=ask) for _ in range(3)]
+for thread in threads:
+    thread.start()
+asked.wait(60)
+child = os.fork()
+if child == 0:
+    engine.evaluate("memory.read", "{}")
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+end.set()
+for thread in threads:
+    thread.join()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+
+        assert (done.returncode, done.stderr) == (0, "")
