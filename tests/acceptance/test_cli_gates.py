@@ -258,7 +258,8 @@ def test_policy_decide_knows_what_the_gate_cannot_do(
         "package memory.write\n\nimport rego.v1\n\n"
         'allowed := [0 | input.caller.principal_id == "p"; input.operation == "write"]\n\n'
         'decision := {"allowed": allowed, "deny": [], "quarantine": [], '
-        f'"obligations": {json.dumps(duties)}}}\n',
+        f'"obligations": {json.dumps(duties)}, "assign": assign}}\n'
+        'assign := [{"trust_level": "low", "retention": "notes", "ttl_days": 1} | input.candidates[_]]\n',
         encoding="utf-8",
     )
     asks = {**WRITE_INPUT["caller"], "principal_id": "p" if obligation else "q"}
