@@ -10,33 +10,14 @@ import sqlite3
 
 from agent_runtime_ref.errors import StoreDamagedError, StoreForeignError, StoreVersionError
 from agent_runtime_ref.recall.analysis import ANALYSER_VERSION
+from agent_runtime_ref.stores import rows
 
 APPLICATION_ID = 0x41474D47  # "AGMG"
 READS_APPLICATION_ID = 0x41474D52  # "AGMR"
 TENANT_SHIFT = 32
 
-# Columns stand in the order in which a search looks at them: SQLite decodes a row from the left.
-POLICY_COLUMNS = (
-    "tid",
-    "status",
-    "memory_class",
-    "subject",
-    "trust_rank",
-    "created_us",
-    "expires_us",
-    "provenance_known",
-    "memory_id",
-    "key",
-    "confidence_millionths",
-    "revision",
-    "derived",
-    "kind",
-    "source",
-    "provenance",
-)
-# Every cell of an answer costs about as much as a step of the search, so what few records have shares one.
-SHOWN_COLUMNS = ("content", "summary", "confidence", "retention", "details")
-CONTENT_COLUMNS = (*SHOWN_COLUMNS, "dedup", "original")
+POLICY_COLUMNS = ("tid", *rows.POLICY_COLUMNS)
+SHOWN_COLUMNS, CONTENT_COLUMNS = rows.SHOWN_COLUMNS, rows.CONTENT_COLUMNS
 
 _VERSION_1 = (
     "CREATE TABLE meta(name TEXT PRIMARY KEY NOT NULL, value NOT NULL) WITHOUT ROWID",

@@ -16,15 +16,9 @@ from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.recall.rank import RankKey
 from agent_runtime_ref.recall.score import AGE_US_MAX, MONTH_US, score_sql
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest
+from agent_runtime_ref.stores.plan_shape import CompiledPlan, PlanShape, marker
 from agent_runtime_ref.stores.sqlite import rows
-from agent_runtime_ref.stores.sqlite.plan_sql import (
-    CompiledPlan,
-    PlanShape,
-    conditions,
-    marker,
-    numbered,
-    outranked_sql,
-)
+from agent_runtime_ref.stores.sqlite.plan_sql import conditions, numbered, outranked_sql
 from agent_runtime_ref.stores.sqlite.schema import POLICY_COLUMNS, SHOWN_COLUMNS, TENANT_SHIFT
 
 # Positions of the values that every statement binds; the terms follow, then the plan's values.

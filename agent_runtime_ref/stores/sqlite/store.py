@@ -27,12 +27,12 @@ from agent_runtime_ref.stores.base import (
     Slot,
     WriteBatch,
 )
+from agent_runtime_ref.stores.plan_shape import compiled
 from agent_runtime_ref.stores.sqlite import forget as forgetting
 from agent_runtime_ref.stores.sqlite import log as logging
 from agent_runtime_ref.stores.sqlite import removal, rows, subjects, write
 from agent_runtime_ref.stores.sqlite import search as searching
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
-from agent_runtime_ref.stores.sqlite.plan_sql import compiled
 from agent_runtime_ref.stores.sqlite.reindex import reindex_if_changed
 from agent_runtime_ref.stores.sqlite.schema import forgets, prepare
 from agent_runtime_ref.stores.sqlite.tenants import Tenants
