@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -30,11 +30,12 @@ from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.policy.signing import Verification
 from agent_runtime_ref.policy.source import PolicySource, verification_of
-from agent_runtime_ref.stores.base import Store
-from agent_runtime_ref.stores.registry import open_store
+from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store
+from agent_runtime_ref.stores.registry import open_store, require_driver
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
 from agent_runtime_ref.telemetry.logfile import rotation_of
 from agent_runtime_ref.telemetry.mask import Mask
+from agent_runtime_ref.telemetry.places import chain_name
 from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
     from agent_runtime_ref.recall.hits import RecallResult
 
-__all__ = ["GovernedMemory", "Inspection"]
+__all__ = ["Chain", "GovernedMemory", "Inspection", "migrate_store"]
 
 
 class GovernedMemory:
@@ -107,10 +108,11 @@ class GovernedMemory:
     ) -> Self:
         """Return governed memory over the store at address `store`.
 
-        `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` is
-        durable. `log` says where the decision log of a store without one goes, `trace` where events are
-        appended as JSONL. `log_mask` takes parts out of decision lines (see `telemetry.mask`); a log file is
-        closed by `log_rotate_bytes` and `log_rotate_seconds`. `policies_digest` pins the bundle,
+        `seeds:PATH` reads a memory.yaml through the write gate, `memory:` is empty, `sqlite:PATH` and
+        `postgresql://...` are durable. `log` says where the decision log of a store without one goes, `trace`
+        where events are appended as JSONL. `log_mask` takes parts out of decision lines (see
+        `telemetry.mask`); a log file is closed by `log_rotate_bytes` and `log_rotate_seconds`.
+        `policies_digest` pins the bundle,
         `verification` (else the environment) demands its signature, and with `reload_seconds` it is looked
         for anew every so often. `opa` says how a server is reached where `engine` is one; with `must_exist`
         no store is made.
@@ -329,6 +331,18 @@ class GovernedMemory:
         """Return the lines of the log as they are kept, damaged ones too: to be verified."""
         return self._store.raw_log(read)
 
+    def log_chains(self, *, read: bool = False) -> Iterator[Chain]:
+        """Return the chains of the log of writes, or of reads: one for each tenant where the store has so."""
+        if isinstance(self._store, ChainedByTenant):
+            return self._store.chains(read)
+        name = chain_name(self._store.log_mode, read=read)
+        return iter((Chain(name, None, partial(self._store.raw_log, read)),))
+
+    @property
+    def is_chained_by_tenant(self) -> bool:
+        """Whether the lines of each tenant are numbered by themselves."""
+        return isinstance(self._store, ChainedByTenant)
+
     def close(self) -> None:
         """Close the store and the engine."""
         self._closed = True
@@ -354,3 +368,24 @@ class GovernedMemory:
         from agent_runtime_ref.seeds import load_through_gate
 
         load_through_gate(load_seed_records(path), self._gates.writes)
+
+
+def migrate_store(
+    url: str, *, application: str | None = None, inspection: str | None = None
+) -> dict[str, str | int]:
+    """Make or migrate the schema of a PostgreSQL store as its owner, and return what was done.
+
+    `application` and `inspection` name the roles that may use it; left out, those of the how-to.
+
+    Raises:
+        StoreAddressError: the address is no `postgresql://...`.
+        StoreVersionError: the schema is newer than this version; nothing was changed.
+        StoreCapabilityError: the driver or a role is missing, or a role could step round the walls.
+        StoreError: the database did not do it; nothing was changed.
+    """
+    require_driver(url)
+    from agent_runtime_ref.stores.postgres import migrate
+
+    roles = {"application": application, "inspection": inspection}
+    done = migrate(url, **{name: role for name, role in roles.items() if role is not None})
+    return {"store": done.store, "before": done.before, "version": done.version}

@@ -24,6 +24,7 @@ COMMANDS = {
     "write": ("write", "offer a memory to the write gate"),
     "recall": ("recall", "recall what a user talked about, through the read gate"),
     "forget": ("forget", "remove everything about a subject, and print the receipt"),
+    "migrate": ("migrate", "make or migrate the schema of a PostgreSQL store, as its owner"),
     "quarantine": ("quarantine", "work the review queue: list, show, release, reject"),
     "policy": ("policy", "ask the policies for a decision"),
     "trace": ("trace", "look at what the decision log says about a trace or a record"),

@@ -24,7 +24,10 @@ OPERATOR = "operator"
 ALL_TENANTS = "all-tenants"
 _SETTINGS = ("store", "engine", "policies", "log", "trace")
 _HELP = {
-    "store": ("URL", "seeds:[FILE], memory: or sqlite:FILE; default: the bundled seeds"),
+    "store": (
+        "URL",
+        "seeds:[FILE], memory:, sqlite:FILE or postgresql://...; default: the bundled seeds",
+    ),
     "engine": ("NAME", "embedded, or opa:http://HOST:PORT; default: embedded"),
     "policies": ("PATH", "a folder of policies or a bundle; default: the bundled ones"),
     "log": ("FILE", "where the decision log of a store goes that keeps none"),

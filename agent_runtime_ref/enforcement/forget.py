@@ -84,7 +84,7 @@ class ForgetGate:
         # Asked for here, because the store must not be asked for a key inside its own transaction.
         pseudonym = self._attributes.pseudonyms.of(call.caller.tenant_id, subject, subject)
         kept: list[Event] = []
-        lines = Lines()
+        lines = Lines.of(call.caller.tenant_id)
 
         def lines_for(counts: ForgetCounts) -> Sequence[str]:
             event = self._event(call, decision, pseudonym, counts, dry_run)
@@ -108,9 +108,8 @@ class ForgetGate:
         decision = self._recorder.decision(call, "deny", refusals, duration_ns=duration_ns)
         event = self._recorder.event(call, "memory_forgotten", decision, {}, decides=True)
         result = {"allow": False, "effect": "deny", "deny": refusals}
-        self._recorder.keep(
-            [self._recorder.line(call, decision, PATH, document, result)], [event], read=False
-        )
+        line = self._recorder.line(call, decision, PATH, document, result)
+        self._recorder.keep([line], [event], read=False, tenant_id=call.caller.tenant_id)
         raise PolicyDeniedError(decision)
 
     def _event(

@@ -204,7 +204,8 @@ class ReadGate:
         payload = {"operation": call.operation, "purpose": purpose, "limit": limit, **_NOTHING}
         event = self._recorder.event(call, "retrieval", decision, payload, decides=True)
         result = {"allow": False, "effect": "deny", "deny": list(rows)}
-        self._recorder.keep([self._recorder.line(call, decision, PATH, document, result)], [event], read=True)
+        line = self._recorder.line(call, decision, PATH, document, result)
+        self._recorder.keep([line], [event], read=True, tenant_id=call.caller.tenant_id)
         return decision
 
     def _found(self, question: _Question, plan: Plan) -> Answer:
@@ -312,7 +313,7 @@ class ReadGate:
             "policy": ruling.document.get("policy"),
         }
         line = recorder.line(call, decision, PATH, question.document, outcome, considered)
-        recorder.keep([line], events, read=True)
+        recorder.keep([line], events, read=True, tenant_id=call.caller.tenant_id)
 
     def _mismatch_id(self, question: _Question, match: Match) -> str:
         """Return a record's id for the alarm; one of another tenant is not named in this tenant's log."""

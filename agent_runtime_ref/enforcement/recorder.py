@@ -151,13 +151,15 @@ class Recorder:
             )
         )
 
-    def keep(self, lines: Sequence[str], events: Sequence[Event], *, read: bool) -> None:
-        """Commit lines and events to the decision log, then mirror the events.
+    def keep(
+        self, lines: Sequence[str], events: Sequence[Event], *, read: bool, tenant_id: str | None
+    ) -> None:
+        """Commit lines and events of a tenant to the decision log, then mirror the events.
 
         Raises:
             DecisionLogError: the log cannot be written; the answer must not leave.
         """
-        kept = Lines((*lines, *map(event_text, events)))
+        kept = Lines.of(tenant_id, (*lines, *map(event_text, events)))
         self._store.append_lines(kept, read=read)
         self.mirror(events, kept, read=read)
 
@@ -171,7 +173,8 @@ class Recorder:
         if self._trace is None and not otel.is_listening():
             return
         if isinstance(lines, Lines):
-            events = placed(events, lines.sealed, chain=chain_name(self._store.log_mode, read=read))
+            chain = lines.chain or chain_name(self._store.log_mode, read=read)
+            events = placed(events, lines.sealed, chain=chain)
         if self._trace is not None:
             self._trace.append(events)
         try:
@@ -195,7 +198,8 @@ class Recorder:
         diagnostics.error("policy_engine_failure", reason=failure.reason, operation=call.operation)
         shown = {name: value for name, value in document.items() if name != "candidates"}
         result = {"allow": False, "effect": "deny", "deny": [row]}
-        self.keep([self.line(call, decision, path, shown, result)], [event], read=read)
+        tenant_id = call.caller.tenant_id
+        self.keep([self.line(call, decision, path, shown, result)], [event], read=read, tenant_id=tenant_id)
         return EngineFailureError(failure.reason, failure.detail, operation=call.operation, decision=decision)
 
     def loaded(self) -> None:
@@ -208,7 +212,7 @@ class Recorder:
         Raises:
             DecisionLogError: the log cannot be written; the others must stay in force.
         """
-        self.keep([], [self._loaded(previous_digest)], read=False)
+        self.keep([], [self._loaded(previous_digest)], read=False, tenant_id=None)
 
     def _loaded(self, previous_digest: str | None) -> Event:
         identity = self._engine.identity
@@ -252,7 +256,8 @@ class Recorder:
         }
         diagnostics.error("store_failure", code=failure.code, operation=call.operation)
         event = Event("store_failure", call.trace_id, call.at_us, payload)
-        lines, read = Lines([event_text(event)]), call.operation in _READING
+        lines = Lines.of(call.caller.tenant_id, [event_text(event)])
+        read = call.operation in _READING
         # A log that is itself what failed keeps its silence; the error says so.
         with suppress(StoreError):
             self._store.append_lines(lines, read=read)

@@ -131,7 +131,8 @@ class ReviewGate:
         decision = self._recorder.decision(asked.call, "deny", rows, duration_ns=ruling.duration_ns)
         result = {"allow": False, "effect": "deny", "deny": list(rows)}
         line = self._recorder.line(asked.call, decision, PATH, self._logged(asked), result)
-        self._recorder.keep([line], [self._decided(asked, decision)], read=False)
+        tenant_id = asked.call.caller.tenant_id
+        self._recorder.keep([line], [self._decided(asked, decision)], read=False, tenant_id=tenant_id)
         return PolicyDeniedError(decision)
 
     # --- release -------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ class ReviewGate:
         """Commit the step with its lines, and return the ids of what it superseded."""
         decided = self._decided(asked, decision)
         line = self._recorder.line(asked.call, decision, PATH, self._logged(asked), result)
-        lines = Lines((line, event_text(decided), event_text(told)))
+        lines = Lines.of(asked.call.caller.tenant_id, (line, event_text(decided), event_text(told)))
         batch = WriteBatch(changes, lines, now_us=asked.call.at_us, rejected=rejected)
         outcomes = self._store.commit(batch)
         self._recorder.mirror([decided, told], lines)

@@ -64,7 +64,7 @@ def _surveyed(gates: Gates, call: Call, document: Mapping[str, Any]) -> Survey:
         decision = gates.recorder.decision(call, "deny", denied, duration_ns=ruling.duration_ns)
         result = {"allow": False, "effect": "deny", "deny": list(denied)}
         line = gates.recorder.line(call, decision, PATH, document, result)
-        gates.recorder.keep([line], [], read=True)
+        gates.recorder.keep([line], [], read=True, tenant_id=call.caller.tenant_id)
         raise PolicyDeniedError(decision)
     plan = Plan.from_decision(ruling.document)
     request = SearchRequest(None, plan, None, call.at_us, take=0, excluded_take=0)
@@ -86,7 +86,7 @@ def _surveyed(gates: Gates, call: Call, document: Mapping[str, Any]) -> Survey:
         "limit": document["query"]["limit"],
     }
     event = gates.recorder.event(call, "retrieval", decision, payload, decides=True)
-    gates.recorder.keep([line], [event], read=True)
+    gates.recorder.keep([line], [event], read=True, tenant_id=call.caller.tenant_id)
     return Survey(decision.decision_id, records)
 
 

@@ -138,10 +138,13 @@ class WriteGate:
         verdicts = self._verdicts.of(batch, call, context, document, ruling)
         changes = [verdict.change for verdict in verdicts if verdict.change is not None]
         after = [self._verdicts.after(call, verdict) for verdict in verdicts]
-        lines = Lines(
-            text
-            for verdict, event in zip(verdicts, after, strict=True)
-            for text in (verdict.line, event_text(verdict.event), *([event_text(event)] if event else []))
+        lines = Lines.of(
+            call.caller.tenant_id,
+            (
+                text
+                for verdict, event in zip(verdicts, after, strict=True)
+                for text in (verdict.line, event_text(verdict.event), *([event_text(event)] if event else []))
+            ),
         )
         held = [verdict.held for verdict in verdicts if verdict.held is not None]
         committed = self._store.commit(WriteBatch(changes, lines, held, now_us=call.at_us))

@@ -42,7 +42,9 @@ class _Life:
 class History:
     """What the log of writes says of each record; one small value a record is kept."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], *, by_tenant: bool = False) -> None:
+        """Read `lines`; `by_tenant` says that each tenant's are numbered by themselves."""
+        self.by_tenant = by_tenant
         self.lives: dict[Key, _Life] = {}
         self.removed: dict[str, int] = {}  # tenant -> the last line that says something was removed
         self._at_us: list[int] = []
@@ -121,6 +123,8 @@ class StorePast:
         if not question.denied and not question.whole:
             return None
         revision = question.revision
+        if self._history.by_tenant and (revision is None or tenant_id is None):
+            return None  # a number says when only within one tenant
         if revision is None:
             revision = self._history.revision_at(now_ns)
         there = self._ordered if tenant_id is None else self._by_tenant.get(tenant_id, [])

@@ -81,7 +81,7 @@ def replay_of_store(
         DocumentUnreadableError, BundleError: as `replay_of_file`.
     """
     survey = memory.survey(caller=operator)
-    past = StorePast(survey.records, History(memory.log_lines()))
+    past = StorePast(survey.records, History(memory.log_lines(), by_tenant=memory.is_chained_by_tenant))
     logs = (("write log", memory.log_lines()), ("read log", memory.log_lines(read=True)))
     with replay_of_lines(
         bundle, logs, span=span, clock=clock, progress=progress, past=past, without=survey.decision_id

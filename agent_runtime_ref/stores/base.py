@@ -9,7 +9,7 @@ answers.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from agent_runtime_ref.contracts import MemoryRecord, Plan
 from agent_runtime_ref.recall.rank import RankKey, rank_key
@@ -258,6 +258,22 @@ class ForgetCounts:
     notes: tuple[str, ...] = ()  # what was prevented, or is not covered
 
 
+class Chain(NamedTuple):
+    """One chain of a log that is several."""
+
+    name: str  # as exported events call it
+    tenant_id: str | None  # None: what belongs to no tenant
+    raw: Callable[[], Iterator[bytes]]  # its lines in whatever state they are
+
+
+@runtime_checkable
+class ChainedByTenant(Protocol):
+    """A store whose logs are a chain for each tenant, so that tenants do not wait for each other."""
+
+    def chains(self, read: bool) -> Iterator[Chain]:
+        """Every chain of the write log or the read log, the one of no tenant first."""
+
+
 Examination = AbstractContextManager[tuple[SearchPage, Iterator[list[Match]]]]
 
 
@@ -315,7 +331,10 @@ class Store(Protocol):
         """
 
     def append_lines(self, lines: Sequence[str], *, read: bool) -> None:
-        """Log what is not part of a write; raises DecisionLogError."""
+        """Log what is not part of a write; raises DecisionLogError.
+
+        A store whose logs are a chain for each tenant puts them into that of the tenant that `Lines` name.
+        """
 
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines of the write log or the read log, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from agent_runtime_ref.errors import StoreAddressError, StoreCapabilityError
@@ -9,7 +10,7 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.telemetry.logfile import Rotation
 
-KNOWN = "memory:, seeds:[PATH] and sqlite:PATH"
+KNOWN = "memory:, seeds:[PATH], sqlite:PATH and postgresql://USER@HOST/DATABASE"
 
 
 def open_store(
@@ -38,7 +39,33 @@ def open_store(
         if log is not None:
             raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")
         return _sqlite(url, path, must_exist=must_exist)
+    if colon and scheme == "postgresql":
+        return _postgres(url, log)
     raise StoreAddressError(url, f"known are {KNOWN}")
+
+
+def _postgres(url: str, log: Path | None) -> Store:
+    require_driver(url)
+    if log is not None:
+        raise StoreCapabilityError("postgresql:", "it keeps its decision log itself; leave the log file out")
+    # Late, because the driver is an extra, and no other store must pay for it.
+    from agent_runtime_ref.stores.postgres import PostgresStore
+
+    return PostgresStore(url)
+
+
+def require_driver(url: str) -> None:
+    """Return if `url` may be handed to the PostgreSQL store, which is an extra.
+
+    Raises:
+        StoreAddressError: it is another kind of address.
+        StoreCapabilityError: the driver is not installed.
+    """
+    if not url.startswith("postgresql:"):
+        raise StoreAddressError(url, "write it as postgresql://USER@HOST:PORT/DATABASE")
+    if any(find_spec(name) is None for name in ("psycopg", "psycopg_pool")):
+        problem = "its driver is not installed; pip install 'agent-runtime-ref[postgres]'"
+        raise StoreCapabilityError("postgresql:", problem)
 
 
 def _sqlite(url: str, path: str, *, must_exist: bool) -> Store:

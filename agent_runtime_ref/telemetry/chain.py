@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 GENESIS = "0" * 64  # what the first line of a chain names as its predecessor
 
@@ -38,9 +38,20 @@ class Lines(list[str]):
     """Bodies of lines on their way into a log; whoever seals them notes here how they stand in it.
 
     A store passes the object on to its log as it came, so that an event can be exported with its place.
+    `tenant_id` says whose lines they are, for a store that keeps a chain for each tenant; it notes in `chain`
+    which one that was.
     """
 
     sealed: Sequence[str] = ()
+    tenant_id: str | None = None
+    chain: str | None = None
+
+    @classmethod
+    def of(cls, tenant_id: str | None, bodies: Iterable[str] = ()) -> Self:
+        """Lines of one tenant; None where they belong to none."""
+        lines = cls(bodies)
+        lines.tenant_id = tenant_id
+        return lines
 
 
 class Sealed(NamedTuple):

@@ -290,7 +290,7 @@ class WritingCases(StoreCases):
         with self.opened() as store:
             put(store, make_record("mem-1"), lines=bodies[:2])
             before = store.revision()
-            store.append_lines(bodies[2:], read=False)
+            store.append_lines(chain.Lines.of(TENANT, bodies[2:]), read=False)
             lines = list(store.log(False))
 
             assert [chain.body(line) for line in lines] == bodies

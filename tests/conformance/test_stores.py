@@ -1,12 +1,15 @@
-"""Both stores of this package pass the suite that every store must pass."""
+"""All stores of this package pass the suite that every store must pass."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.testing import StoreConformance
+from tests.postgres import OPERATOR, PostgresProcess
 
 
 class TestInMemoryStore(StoreConformance):
@@ -31,3 +34,16 @@ class TestSqliteStore(StoreConformance):
     def open_store(self, folder: Path) -> Store:
         """A store in a new file."""
         return open_store(f"sqlite:{folder / 'memory.db'}")
+
+
+class TestPostgresStore(StoreConformance):
+    """The store of many machines, on a real server."""
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: PostgresProcess, database: str) -> None:
+        self._postgres, self._database = postgres, database
+
+    def open_store(self, folder: Path) -> Store:
+        """An emptied store, for a login that may look across tenants."""
+        self._postgres.empty(self._database)
+        return open_store(self._postgres.url(OPERATOR, self._database))

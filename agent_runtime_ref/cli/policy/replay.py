@@ -120,8 +120,9 @@ def _of_store(args: argparse.Namespace, span: Span, progress: Progress) -> Itera
     bundle = policies_at(args.policies).bundle()
     # The policies in force decide who may look; those that are being tried decide nothing yet.
     with opened(argparse.Namespace(**{**vars(args), "policies": None})) as memory:
-        _warn(chain_problem(memory.log_lines(), "write log"))
-        _warn(chain_problem(memory.log_lines(read=True), "read log"))
+        for name, read in (("write log", False), ("read log", True)):
+            for chain in memory.log_chains(read=read):
+                _warn(chain_problem((raw.decode("utf-8", "replace") for raw in chain.raw()), name))
         with replay_of_store(
             bundle, memory, operator=operator_of(None), span=span, clock=SystemClock(), progress=progress
         ) as report:

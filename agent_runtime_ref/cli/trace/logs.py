@@ -15,6 +15,7 @@ from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
+    from agent_runtime_ref.runtime import Chain
     from agent_runtime_ref.telemetry.segments import RawLine
 
 READS = ".reads"  # what a SQLite store appends to its own name for its log of reads
@@ -50,13 +51,13 @@ def logs_of(args: argparse.Namespace, file: str | None) -> Iterator[list[Log]]:
         return
     args.log = None
     with opened(args) as memory:
-        kinds = [("write log", "writes", False)]
+        kinds = [("write log", False)]
         if not _reads_missing(settings.store):
-            kinds.append(("read log", "reads", True))
+            kinds.append(("read log", True))
         elif next(iter(memory.log_lines()), None) is not None:
             reads = settings.store.partition(":")[2] + READS
             note(f"no `{reads}` beside the store: nobody has read from it yet, or its log of reads is gone")
-        yield [Log(name, chain, partial(_stored, name, memory.raw_log, read)) for name, chain, read in kinds]
+        yield [_of_chain(kind, chain) for kind, read in kinds for chain in memory.log_chains(read=read)]
 
 
 def log_of_file(path: Path) -> Log:
@@ -66,10 +67,15 @@ def log_of_file(path: Path) -> Log:
     return Log(str(path), "log", partial(raw_lines, path))
 
 
-def _stored(name: str, raw_log: Callable[..., Iterable[bytes]], read: bool) -> Iterator[RawLine]:
+def _of_chain(kind: str, chain: Chain) -> Log:
+    name = kind if chain.tenant_id is None else f"{kind} of tenant `{chain.tenant_id}`"
+    return Log(name, chain.name, partial(_stored, name, chain.raw))
+
+
+def _stored(name: str, raw: Callable[[], Iterable[bytes]]) -> Iterator[RawLine]:
     from agent_runtime_ref.telemetry.segments import RawLine
 
-    for number, data in enumerate(raw_log(read=read), start=1):
+    for number, data in enumerate(raw(), start=1):
         yield RawLine(name, number, data, True)
 
 
