@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from bench import checks, grow, interfere, memory, opa, read, replay, startup, write
+from bench import checks, grow, interfere, memory, opa, postgres, read, replay, startup, write
 from bench.build import Bench, Scale, build, copied, grown
 from bench.cache import CHECKOUT, kept_folder
 from bench.data import Corpus
@@ -97,6 +97,7 @@ def _measure(account: Account, bench: Bench, scratch: Path, scale: Scale) -> Non
     account.take("batched decisions", lambda: checks.measure_batch(rounds=10))
     account.take("engines", lambda: opa.measure(rounds=300, thread_rounds=15))
     account.take("replay", lambda: replay.measure(scratch))
+    account.take("PostgreSQL", lambda: postgres.measure(scratch, rounds=300))
     account.take("starts", lambda: startup.measure(rounds=15))
     if not bench.ready:
         account.take("building", lambda: build(bench))

@@ -111,7 +111,7 @@ def grown(bench: Bench, more: Corpus) -> Path:
 @contextmanager
 def _writer(path: Path) -> Iterator[Callable[[Slice], list[MemoryRecord]]]:
     """Give what keeps a slice in the store at `path`."""
-    writer = DirectWriter(path)
+    writer = DirectWriter(f"sqlite:{path}")
     yield writer.put
     writer.close()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 from agent_runtime_ref.clock import RandomIds, instant
 from agent_runtime_ref.contracts import MemoryCandidate, MemoryRecord
@@ -23,10 +22,10 @@ _Kind = tuple[str, str, str]
 
 
 class DirectWriter:
-    """Puts slices into a store at a path."""
+    """Puts slices into a store."""
 
-    def __init__(self, path: Path) -> None:
-        self._store: Store = open_store(f"sqlite:{path}")
+    def __init__(self, address: str) -> None:
+        self._store: Store = open_store(address)
         self._key = self._store.store_key()
         self._ids = RandomIds()
         self._models = models()

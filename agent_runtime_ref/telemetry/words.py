@@ -94,6 +94,8 @@ class Pseudonyms:
 
     def refresh(self) -> None:
         """Give up every pseudonym if somebody was forgotten since, by any process: one of them is stale."""
+        if not self._cache and not self._kept:
+            return  # nothing is remembered that could be stale, and a store may be far away
         count = self._forgets()
         if count != self._seen:
             self._seen = count

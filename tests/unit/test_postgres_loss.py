@@ -55,13 +55,13 @@ class Killer:
         original: Callable[..., object] = getattr(Session, name)
         calls = 0
 
-        def dying(session: Session, *arguments: object) -> object:
+        def dying(session: Session, *arguments: object, **options: object) -> object:
             nonlocal calls
             calls += 1
             due = number <= calls and self.fired < times
             if due and not after:
                 self._kill(session)
-            result = original(session, *arguments)
+            result = original(session, *arguments, **options)
             if due and after:
                 self._kill(session)
                 raise psycopg.OperationalError("the answer to the statement did not arrive")

@@ -121,11 +121,16 @@ class Pool:
                 return session.rows(sql, parameters)
         return self.tried(lambda: self.ask_once(tenant, sql, parameters))
 
-    def ask_once(self, tenant: str | Across, sql: str, parameters: Sequence[Any]) -> list[Row]:
-        """The rows of one statement in a transaction of its own; where the connection is lost, an error."""
+    def ask_once(
+        self, tenant: str | Across, sql: str, parameters: Sequence[Any], *, durable: bool = True
+    ) -> list[Row]:
+        """The rows of one statement in a transaction of its own; where the connection is lost, an error.
+
+        What is not `durable` is committed, and outlives this process, before it is on the disk of the server.
+        """
         with translated(self.place), self._borrowed() as connection:
             session = Session(connection, self.inspection)
-            return session.alone(tenant, sql, parameters)
+            return session.alone(tenant, sql, parameters, durable=durable)
 
     def common(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """The rows of one statement about what belongs to no tenant."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreError
 from agent_runtime_ref.stores.postgres.connection import Pool
@@ -29,13 +29,14 @@ _PUT = (
     "WITH moved AS (UPDATE chains SET seq=$5,hash=$6 WHERE tenant_id=$1 AND reads=$2 AND seq=$3 AND hash=$4"
     " RETURNING 1)"
     " INSERT INTO log(tenant_id,reads,seq,line) SELECT $1,$2,u.seq,u.line"
-    " FROM moved CROSS JOIN unnest($7::bigint[],$8::text[]) u(seq,line) RETURNING seq"
+    " FROM moved CROSS JOIN {} RETURNING seq"
 )
 _PUT_STORE = (
     "WITH moved AS (UPDATE store_chains SET seq=$4,hash=$5 WHERE reads=$1 AND seq=$2 AND hash=$3 RETURNING 1)"
-    " INSERT INTO store_log(reads,seq,line) SELECT $1,u.seq,u.line"
-    " FROM moved CROSS JOIN unnest($6::bigint[],$7::text[]) u(seq,line) RETURNING seq"
+    " INSERT INTO store_log(reads,seq,line) SELECT $1,u.seq,u.line FROM moved CROSS JOIN {} RETURNING seq"
 )
+# So many lines are handed over one by one: within a list every quote of a line would have to be escaped.
+_SINGLE_MAX = 8
 _LINES = "SELECT seq,line FROM log WHERE tenant_id=$4 AND reads=$1 AND seq>$2 ORDER BY seq LIMIT $3"
 
 
@@ -60,19 +61,39 @@ def append(session: Session, tenant: str | None, lines: Sequence[str], *, reads:
         return
     if tenant is None:
         seq, digest = session.rows(_LOCK_STORE, (reads,))[0]
-        put = session.rows(_PUT_STORE, (reads, *_sealed(lines, seq, digest)))
+        put = session.rows(*_put(_PUT_STORE, (reads,), _sealed(lines, seq, digest)))
     else:
         seq, digest, _ = locked(session, tenant, reads=reads)
-        put = session.rows(_PUT, (tenant, reads, *_sealed(lines, seq, digest)))
+        put = session.rows(*_put(_PUT, (tenant, reads), _sealed(lines, seq, digest)))
     if len(put) != len(lines):
         raise DecisionLogError(place, "its last line changed under a lock")
 
 
-def _sealed(lines: Sequence[str], seq: int, digest: str) -> tuple[Any, ...]:
-    """Where the chain stands, where it will stand, and the numbers and texts of the lines."""
+class _Sealed(NamedTuple):
+    """Lines with their numbers, and where the chain stands before and after them."""
+
+    seq: int
+    hash: str
+    last_seq: int
+    last_hash: str
+    lines: list[tuple[int, str]]
+
+
+def _sealed(lines: Sequence[str], seq: int, digest: str) -> _Sealed:
     made = chain.seal_after(lines, seq=seq, prev_hash=digest)
-    numbers, texts = [number for number, _ in made], [text for _, text in made]
-    return seq, digest, numbers[-1], chain.head(texts[-1])[1], numbers, texts
+    return _Sealed(seq, digest, *chain.head(made[-1][1]), made)
+
+
+def _put(sql: str, whose: tuple[Any, ...], sealed: _Sealed) -> tuple[str, list[Any]]:
+    """The statement that puts sealed lines, with its values."""
+    values = [*whose, *sealed[:4]]
+    first, count = len(values) + 1, len(sealed.lines)
+    if count > _SINGLE_MAX:
+        values += [[seq for seq, _ in sealed.lines], [line for _, line in sealed.lines]]
+        return sql.format(f"unnest(${first}::bigint[],${first + 1}::text[]) u(seq,line)"), values
+    marks = ",".join(f"(${first + 2 * n}::bigint,${first + 2 * n + 1}::text)" for n in range(count))
+    values += [part for one in sealed.lines for part in one]
+    return sql.format(f"(VALUES {marks}) u(seq,line)"), values
 
 
 class Log:
@@ -109,26 +130,27 @@ class Log:
         known = self._heads.pop((tenant, reads), None)
         if known is None:
             return False
-        values = _sealed(lines, *known)
+        sealed = _sealed(lines, *known)
+        statement = _put(_PUT, (tenant, reads), sealed)
         attempts = 0
 
         def put() -> bool:
             nonlocal attempts
             attempts += 1
-            if self._pool.ask_once(tenant, _PUT, (tenant, reads, *values)):
+            if self._pool.ask_once(tenant, *statement, durable=not reads):
                 return True
             # Not put: or put by an attempt whose connection was lost before it could say so. Whatever moved
             # the chain has ended, since the statement waited for it.
-            return attempts > 1 and self._is_last_or_before(tenant, reads, values)
+            return attempts > 1 and self._holds(tenant, reads, sealed)
 
         if not self._pool.tried(put):
             return False
-        self._remember(tenant, reads, values[2], values[3])
+        self._remember(tenant, reads, sealed.last_seq, sealed.last_hash)
         return True
 
-    def _is_last_or_before(self, tenant: str, reads: bool, values: tuple[Any, ...]) -> bool:
+    def _holds(self, tenant: str, reads: bool, sealed: _Sealed) -> bool:
         sql = "SELECT line FROM log WHERE tenant_id=$1 AND reads=$2 AND seq=$3"
-        return self._pool.ask(tenant, sql, (tenant, reads, values[2])) == [(values[5][-1],)]
+        return self._pool.ask(tenant, sql, (tenant, reads, sealed.last_seq)) == [(sealed.lines[-1][1],)]
 
     def _appended_under_lock(self, tenant: str | None, lines: Sequence[str], *, reads: bool) -> None:
         def put(session: Session) -> tuple[int, str]:

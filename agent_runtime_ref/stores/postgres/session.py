@@ -23,6 +23,7 @@ class Across(Enum):
 ACROSS: Final = Across.ALL
 
 _TENANT = b"SELECT set_config('app.tenant',$1,true)"
+_LATER = b"SET LOCAL synchronous_commit=off"
 _ROLE = b"SELECT set_config('role',$1,true)"
 
 
@@ -81,12 +82,16 @@ class Session:
         """Run one statement whose outcome is not looked at; in a pipeline, without waiting for it."""
         self.connection.execute(sql.encode(), parameters)
 
-    def alone(self, tenant: str | Across, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    def alone(
+        self, tenant: str | Across, sql: str, parameters: Sequence[Any], *, durable: bool = True
+    ) -> list[Row]:
         """The rows of a statement in a transaction of its own, in one round trip."""
         connection = self.connection
         with connection.pipeline():
             connection.execute(b"BEGIN")
             connection.execute(*self._said(tenant))
+            if not durable:
+                connection.execute(_LATER)
             cursor = connection.execute(sql.encode(), parameters)
             connection.execute(b"COMMIT")
         return cursor.fetchall() if cursor.description else []
