@@ -127,11 +127,11 @@ def explain(session: Session, prepared: Prepared) -> list[str]:
         session.run("DEALLOCATE explained")
 
 
-def _shape(prepared: Prepared) -> tuple[PlanShape, int | None, str]:
+def _shape(prepared: Prepared) -> tuple[PlanShape, int | None, str, bool]:
     tenants = prepared.request.tenant_ids
     scope = "all" if tenants is None else "one" if len(tenants) == 1 else "some"
     terms = prepared.request.terms
-    return prepared.plan.shape, None if terms is None else len(terms), scope
+    return prepared.plan.shape, None if terms is None else len(terms), scope, prepared.request.labels
 
 
 def _bound(prepared: Prepared, positions: tuple[int, ...]) -> list[Any]:
@@ -160,10 +160,10 @@ def _one(scope: str) -> int | None:
 
 
 @lru_cache(maxsize=512)
-def _search_sql(shape: PlanShape, terms: int | None, scope: str) -> tuple[str, tuple[int, ...]]:
+def _search_sql(shape: PlanShape, terms: int | None, scope: str, labels: bool) -> tuple[str, tuple[int, ...]]:
     revision = f"(SELECT coalesce(sum(c.seq),0)::bigint FROM chains c WHERE NOT c.reads{_of('c', scope)})"
     text = (
-        f"WITH {_judged_sql(shape, terms, scope)}"
+        f"WITH {_judged_sql(shape, terms, scope, labels)}"
         f" SELECT {_PART_COUNT},verdict::bigint,count(*),NULL::int{_ALL_NULLS} FROM j GROUP BY verdict"
         f" UNION ALL SELECT {_PART_REVISION},{revision},NULL,NULL{_ALL_NULLS}"
         f" UNION ALL SELECT {_PART_ADMITTED},{_head_sql(scope)},{_POLICY_SQL},{_CONTENT_SQL}"
@@ -177,9 +177,9 @@ def _search_sql(shape: PlanShape, terms: int | None, scope: str) -> tuple[str, t
 
 
 @lru_cache(maxsize=128)
-def _scan_sql(shape: PlanShape, terms: int | None, scope: str) -> tuple[str, tuple[int, ...]]:
+def _scan_sql(shape: PlanShape, terms: int | None, scope: str, labels: bool) -> tuple[str, tuple[int, ...]]:
     text = (
-        f"WITH {_judged_sql(shape, terms, scope)}"
+        f"WITH {_judged_sql(shape, terms, scope, labels)}"
         f" SELECT {_PART_ADMITTED},{_head_sql(scope)},{_POLICY_SQL},{_CONTENT_SQL}"
         f" FROM (SELECT * FROM j WHERE verdict=0) p {_RECORD}{_of('r', scope)} {_CONTENT}{_of('t', scope)}"
         " ORDER BY p.total DESC,p.trust_rank DESC,p.created_us DESC,p.memory_id,p.tenant_id"
@@ -187,7 +187,7 @@ def _scan_sql(shape: PlanShape, terms: int | None, scope: str) -> tuple[str, tup
     return numbered(text)
 
 
-def _judged_sql(shape: PlanShape, terms: int | None, scope: str) -> str:
+def _judged_sql(shape: PlanShape, terms: int | None, scope: str, labels: bool) -> str:
     """The common table `j`: every considered record with its score, what orders it, and its verdict."""
     where, verdict = conditions(shape, first=_FIRST, now=_NOW, tenant=_one(scope))
     keys = f"r.tenant_id,r.rid,r.trust_rank,r.created_us,r.memory_id,{verdict} AS verdict"
@@ -199,7 +199,7 @@ def _judged_sql(shape: PlanShape, terms: int | None, scope: str) -> str:
     # OFFSET 0 keeps the inner query whole: folded into the outer one, the decay would be computed once for
     # each of its five uses.
     return (
-        f"m AS MATERIALIZED ({_matches_sql(scope)}),"
+        f"m AS MATERIALIZED ({_matches_sql(scope, labels)}),"
         " j AS MATERIALIZED (SELECT tenant_id,rid,trust_rank,created_us,memory_id,verdict,mask,"
         f"{score} AS total FROM (SELECT {keys},m.n,m.mask,{decay} AS decay"
         " FROM m JOIN records r ON r.tenant_id=m.tenant_id AND r.rid=m.rid"
@@ -207,11 +207,11 @@ def _judged_sql(shape: PlanShape, terms: int | None, scope: str) -> str:
     )
 
 
-def _matches_sql(scope: str) -> str:
+def _matches_sql(scope: str, labels: bool) -> str:
     """Records with how many terms they were found by, and which: bit 0 of the mask is the first term.
 
     A record with one term in its text is found by its text alone; kind and key count only where there is
-    none.
+    none, and without `labels` not even there.
     """
     return (
         "SELECT p.tenant_id,p.rid,"
@@ -219,7 +219,7 @@ def _matches_sql(scope: str) -> str:
         "CASE WHEN bool_and(p.label) THEN bit_or(q.bit)"
         " ELSE bit_or(q.bit) FILTER (WHERE NOT p.label) END AS mask"
         f" FROM unnest({marker(_TERMS)}::text[],{marker(_BITS)}::bigint[]) q(term,bit)"
-        f" JOIN postings p ON p.term=q.term{_of('p', scope)}"
+        f" JOIN postings p ON p.term=q.term{'' if labels else ' AND NOT p.label'}{_of('p', scope)}"
         " GROUP BY p.tenant_id,p.rid"
     )
 
