@@ -26,7 +26,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "write",
         help="offer a memory to the write gate",
-        description="Offer a memory to the write gate and print the receipt. A refusal prints its decision.",
+        description=(
+            "Offer a memory to the write gate and print the receipt. A refusal prints its decision.\n"
+            "A record is printed without what stands at its default: confidence 0.5, status active."
+        ),
         epilog=example(
             "write --candidate fact.yaml --tenant tenant-acme --principal user-42 --store sqlite:memory.db",
         ),

@@ -17,6 +17,7 @@ from typing import Any
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.policy.bundle import Bundle
+from agent_runtime_ref.stores.attributes import TRUST_RANKS
 
 # So few that even the longest names stay within an engine's bound on bytes.
 CANDIDATES_MAX = 200
@@ -45,8 +46,17 @@ class Explanation:
             "effect": "allow" if self.admitted else "deny",
             "reasons": list(self.reasons),
             "rule_ids": list(self.rule_ids),
-            "change": None if self.change is None else dict(self.change),
+            "change": None if self.change is None else _as_recorded(self.change),
         }
+
+
+def _as_recorded(change: Change) -> dict[str, Any]:
+    """Return a change in the words of a record: it has a trust level, of which a policy sees the rank."""
+    named = {rank: level for level, rank in TRUST_RANKS.items()}
+    return {
+        **{name: value for name, value in change.items() if name != "trust_rank"},
+        **({"trust_level": named[change["trust_rank"]]} if "trust_rank" in change else {}),
+    }
 
 
 def explained(

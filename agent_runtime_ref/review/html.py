@@ -11,7 +11,7 @@ from agent_runtime_ref.review.html_rules import rule_article
 from agent_runtime_ref.review.model import Review
 from agent_runtime_ref.review.style import STYLE
 from agent_runtime_ref.review.text import is_identifier, plain
-from agent_runtime_ref.review.wording import EXAMPLES_NOTE, effect_word, glance, groups
+from agent_runtime_ref.review.wording import EXAMPLES_NOTE, effect_word, glance, groups, rules_in_order
 
 __all__ = ["html_text"]
 
@@ -198,7 +198,7 @@ def _controls(review: Review, linked: Links) -> str:
 
 def _overview(review: Review, linked: Links) -> str:
     rows = []
-    for rule in review.rules:
+    for rule in rules_in_order(review):
         passed = sum(1 for one in rule.tests if one.passed)
         mark = "good" if passed and passed == len(rule.tests) else "bad"
         rows.append(

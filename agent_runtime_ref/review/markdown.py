@@ -15,6 +15,7 @@ from agent_runtime_ref.review.wording import (
     glance,
     groups,
     looks_at,
+    rules_in_order,
     tests_sentence,
 )
 
@@ -93,16 +94,17 @@ def _controls(review: Review) -> str:
             _code(one.control_id),
             _esc(one.framework),
             _esc(one.title),
+            _esc(one.evidence),
             ", ".join(_code(rule_id) for rule_id in one.rule_ids) or "no rule",
         )
         for one in review.controls
     ]
-    return _table(("control", "framework", "title", "rules"), rows)
+    return _table(("control", "framework", "title", "what it asks for", "rules"), rows)
 
 
 def _overview(review: Review) -> str:
     rows = []
-    for rule in review.rules:
+    for rule in rules_in_order(review):
         passed = sum(1 for one in rule.tests if one.passed)
         row = (_code(rule.rule_id), _esc(rule.title), effect_word(rule.effect), _esc(rule.severity))
         rows.append((*row, f"{passed} of {len(rule.tests)}"))

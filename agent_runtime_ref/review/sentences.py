@@ -23,9 +23,10 @@ EFFECTS = {
 }
 _NAMES = {
     "trust_rank": "trust",
-    "confidence_millionths": "certainty",
+    "confidence_millionths": "confidence",
     "created_ns": "an age of",
     "size_bytes": "a size of",
+    "content_digest": "digest of its content",
     "memory_class": "memory class",
     "record_id": "id",
     "tenant_id": "tenant",

@@ -50,7 +50,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value_text(one) for one in value) or "none"
     if isinstance(value, dict):
-        if value and all(one is True for one in value.values()):
-            return ", ".join(plain(name) for name in value)
+        if value and all(isinstance(one, bool) for one in value.values()):
+            return ", ".join(plain(name) if one else f"not {plain(name)}" for name, one in value.items())
         return ", ".join(f"{plain(name)}: {value_text(one)}" for name, one in value.items()) or "none"
     return plain(json.dumps(value, ensure_ascii=False))

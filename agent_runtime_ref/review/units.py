@@ -46,7 +46,7 @@ def _level(rank: Any) -> str:
     return _LEVELS.get(rank, value_text(rank))
 
 
-def _certainty(millionths: int) -> str:
+def _confidence(millionths: int) -> str:
     return f"{millionths / 1_000_000:.6f}".rstrip("0").rstrip(".") or "0"
 
 
@@ -88,7 +88,7 @@ def _person(value: Mapping[str, Any]) -> str:
 _NUMBERS: Mapping[str, Callable[[int], str]] = {
     "trust_rank": _level,
     "trust_min_rank": _level,
-    "confidence_millionths": _certainty,
+    "confidence_millionths": _confidence,
     "created_ns": lambda instant_ns: _span(NOW_NS - instant_ns),
     "expires_ns": _expiry,
     "size_bytes": lambda size: f"{size:,} bytes",

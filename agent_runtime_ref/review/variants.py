@@ -77,7 +77,7 @@ def variants_of(
         return list(_keys(situation, look, used, writer))
     was = held.get(name, MISSING)
     numbers = [*_numbers(used), *look.numbers]
-    values = _values(field, situation, numbers, [*_strings(used), *look.strings], settings)
+    values = _values(field, situation, numbers, [*_strings(used), *look.strings], settings, was)
     found: list[Variant] = []
     for value in values:
         if not _same(value, was) and all(not _same(value, one.patch[name]) for one in found):
@@ -122,13 +122,21 @@ def _values(
     numbers: Sequence[int],
     strings: Sequence[str],
     settings: Mapping[str, Any],
+    was: Any,
 ) -> Iterator[Any]:
-    """Yield values for a field by what is known of it, else by the literals of the rule."""
+    """Yield values for a field by what is known of it, else by the literals of the rule.
+
+    Words stay words and numbers numbers: no reader makes anything of a word that becomes a number.
+    """
     near = sorted({number + step for number in numbers for step in (-1, 0, 1)})
     known = _of_records(field, situation, near, numbers, settings)
     if known is None:
         known = _of_questions(field, situation, near, settings)
-    yield from known if known is not None else [*strings, *near, True, False, None, UNLISTED]
+    if known is None:
+        known = [*strings, *near, True, False, None, UNLISTED]
+        if isinstance(was, str | int):
+            known = [one for one in known if one is None or type(one) is type(was)]
+    yield from known
 
 
 def _of_records(
@@ -146,6 +154,8 @@ def _of_records(
         "source": [*settings["sources"], UNLISTED],
         "provenance": ["unknown", "other_system"],
         "key": ["other.key"],
+        "language": ["zh", None],
+        "content_digest": [None],
         "status": ["active", "quarantined", "superseded", "tombstone"],
         "trust_rank": [1, 2, 3],
         "confidence_millionths": [one for one in near if 0 <= one <= 1_000_000],

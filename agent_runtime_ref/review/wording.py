@@ -16,6 +16,7 @@ __all__ = [
     "glance",
     "groups",
     "looks_at",
+    "rules_in_order",
     "setting_rows",
     "tests_sentence",
 ]
@@ -41,6 +42,7 @@ _WORDS = {
     "quarantine": "quarantine",
     "obligation": "obligation",
 }
+_REVIEWED = "the record in quarantine"
 _SCOPES = {"query": "the request as a whole", "record": "each record", "candidate": "each record to be kept"}
 EXAMPLES_NOTE = (
     "Every example was computed for this report. Each seed record below was put to these policies as it is "
@@ -70,6 +72,11 @@ def groups(review: Review) -> Iterator[tuple[str, str, str, list[RuleView]]]:
             "They lie in packages of their own; the examples show where they take part in a decision.",
             others,
         )
+
+
+def rules_in_order(review: Review) -> list[RuleView]:
+    """Return all rules in the order in which the report goes through them."""
+    return [rule for _, _, _, rules in groups(review) for rule in rules]
 
 
 def glance(review: Review) -> list[str]:
@@ -120,6 +127,8 @@ def tests_sentence(rule: RuleView) -> str:
 def looks_at(rule: RuleView) -> str:
     """Return what a rule looks at."""
     place = _SCOPES.get(rule.scope, plain(rule.scope))
+    if rule.package in REVIEWS and rule.scope == "candidate":
+        place = _REVIEWED
     names = ", ".join(plain(name) for name in rule.attributes)
     return f"{place}: {names}" if names and place else names or place
 
@@ -130,7 +139,7 @@ def setting_rows(used: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[
 
 
 def _leaves(value: Any, whole: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the leaves of `value`, a part of `whole`: names that all stand for yes are one list of names."""
+    """Yield the leaves of `value`, a part of `whole`: names that stand for yes or no are one list."""
     if isinstance(value, Mapping) and value and not _are_names(whole):
         for name, inner in value.items():
             yield from _leaves(inner, whole[name], (*path, plain(name)))
@@ -141,4 +150,4 @@ def _leaves(value: Any, whole: Any, path: tuple[str, ...]) -> Iterator[tuple[tup
 
 
 def _are_names(value: Mapping[str, Any]) -> bool:
-    return all(one is True for one in value.values())
+    return all(isinstance(one, bool) for one in value.values())

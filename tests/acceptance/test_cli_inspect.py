@@ -110,7 +110,7 @@ def test_explains_with_the_smallest_change(command: Command) -> None:
         "effect": "deny",
         "reasons": ["class_not_allowed"],
         "rule_ids": ["MEM-R-201"],
-        "change": {"memory_class": "long_term", "trust_rank": 2},
+        "change": {"memory_class": "long_term", "trust_level": "medium"},
     }
     sentence = command(*words, "--format", "table").out
     assert "let in if memory_class were `long_term` and trust_level were `medium`" in sentence

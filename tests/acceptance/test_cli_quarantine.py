@@ -182,6 +182,42 @@ def test_a_table_for_people(tmp_path: Path, store: str) -> None:
         assert words in printed
 
 
+def test_a_table_says_which_purposes_do_not_read_it(command: Command, tmp_path: Path, store: str) -> None:
+    """No cell of a released record's table is empty: each purpose that is left out stands with its reason."""
+    record_id = held(command, tmp_path, store)
+    words = ("quarantine", "release", record_id, "--reason", "SEC-1", "--store", store)
+    answer = command(*words, "--format", "table")
+
+    last = answer.out.splitlines()[-1].split("  ")
+    assert [one.strip() for one in last if one.strip()] == [
+        "not read for",
+        "every purpose",
+        "personalization (class_not_permitted)",
+    ]
+
+
+@pytest.mark.parametrize(("in_title", "said"), [(False, "stays: the same content"), (True, "none: no")])
+def test_a_table_says_whether_a_tombstone_stays(
+    command: Command, tmp_path: Path, store: str, in_title: bool, said: str
+) -> None:
+    """Whoever rejects a record is told whether its content is refused from now on."""
+    origin = {
+        "source_id": "doc-1",
+        "source_type": "web_page",
+        "title": order()["content"],
+        "captured_at": "2026-06-01T00:00:00Z",
+    }
+    changes = {"content": "The queue is called Q7.", "origin": origin} if in_title else {}
+    offered = file_of(tmp_path / "offered.yaml", order(**changes))
+    written = command("write", "--candidate", offered, "--store", store, *WHO)
+    assert written.document["effect"] == "quarantine"
+    words = ("quarantine", "reject", written.document["record"]["record_id"], "--reason", "SEC-1")
+    answer = command(*words, "--store", store, "--format", "table")
+
+    (row,) = (one for one in answer.out.splitlines() if one.startswith("tombstone"))
+    assert said in row
+
+
 def test_no_purpose_reads_it(tmp_path: Path, store: str, command: Command) -> None:
     """A record that is released and read by nobody all the same is no silent success."""
     policies = tmp_path / "policies"

@@ -12,7 +12,7 @@ import pytest
 from agent_runtime_ref.policy import load_bundle
 from agent_runtime_ref.policy.controls import read_controls
 from agent_runtime_ref.resources import policies_path
-from agent_runtime_ref.review import document_of, markdown_text, review_bundle
+from agent_runtime_ref.review import Review, document_of, html_text, markdown_text, review_bundle
 from tests.acceptance.command import Answer, Command
 from tests.bundles import copied, small, with_rule, with_settings
 
@@ -52,9 +52,15 @@ def _found(answer: Answer) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def bundled() -> dict[str, Any]:
+def made() -> Review:
     """The review of the bundled policies, made once."""
-    return document_of(review_bundle())
+    return review_bundle()
+
+
+@pytest.fixture(scope="module")
+def bundled(made: Review) -> dict[str, Any]:
+    """The same as a document."""
+    return document_of(made)
 
 
 class TestBundled:
@@ -106,7 +112,7 @@ class TestBundled:
         ("rule_id", "inside", "outside"),
         [
             ("MEM-W-111", "a size of 65,536 bytes", "a size of 65,537 bytes"),
-            ("MEM-W-108", "certainty 0.5 ", "certainty 0.499999"),
+            ("MEM-W-108", "confidence 0.5 ", "confidence 0.499999"),
             ("MEM-R-205", "an age of 730 days ", "an age of 730 days and 1 second"),
             ("MEM-R-203", "expires in 1 second", "expires at this very instant"),
             ("MEM-R-204", "trust medium", "trust low"),
@@ -121,9 +127,52 @@ class TestBundled:
         assert inside in rule["admits"][0]["text"]
         assert outside in rule["keeps_out"][0]["text"]
 
-    def test_the_other_formats_say_the_same(self, bundled: dict[str, Any]) -> None:
+    def test_the_overview_has_the_order_of_the_parts(self, made: Review) -> None:
+        """Rules stand in the overview as they come in the contents and below, in each form."""
+        text, page = markdown_text(made), html_text(made)
+        parts = re.findall(r"^### (\S+)$", text, re.MULTILINE)
+        overview = page[page.index('<section id="overview"') : page.index('<section id="reading"')]
+        contents = page[page.index("<nav") : page.index("</nav>")]
+
+        assert len(parts) == len(made.rules)
+        assert re.findall(r"^\| `(MEM-[^`]+)` \|", text, re.MULTILINE) == parts
+        for section in (overview, contents):
+            assert re.findall(r'href="#rule-([^"]+)"', section) == parts
+
+    def test_a_review_is_about_what_is_in_quarantine(self, made: Review) -> None:
+        """Rules about releases look at a record that waits, and who counts is told alike for both steps."""
+        text = markdown_text(made)
+        part = text[text.index("## Rules for reviewing") :]
+
+        assert "looks at: each record to be kept" not in part
+        assert "looks at: the record in quarantine: status" in part
+        assert "› release: agent, principal, subject" in part
+        assert "› reject: not agent, not principal, not subject" in part
+
+    def test_words_stay_words(self, bundled: dict[str, Any]) -> None:
+        """No example makes a number or a yes of a word: it would say nothing to a reader."""
+        changes = [
+            change
+            for rule in bundled["rules"]
+            for side in ("admits", "keeps_out")
+            for example in rule[side]
+            for change in example["changes"]
+            if isinstance(change["was"], str) and "is" in change
+        ]
+
+        assert len(changes) > 50
+        assert {type(one["is"]) for one in changes} <= {str, type(None)}
+
+    def test_what_a_control_asks_for(self, made: Review) -> None:
+        """The Markdown form has it beside the title, as the page has."""
+        text = markdown_text(made)
+
+        assert "| control | framework | title | what it asks for | rules |" in text
+        assert all(one.evidence.split(",")[0] in text for one in made.controls if one.evidence)
+
+    def test_the_other_formats_say_the_same(self, made: Review, bundled: dict[str, Any]) -> None:
         """Every rule, control and example of the JSON form stands in the Markdown form, too."""
-        text = markdown_text(review_bundle())
+        text = markdown_text(made)
         examples = [
             one for rule in bundled["rules"] for side in ("admits", "keeps_out") for one in rule[side]
         ]

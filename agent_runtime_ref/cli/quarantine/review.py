@@ -88,8 +88,11 @@ def _rows(receipt: ReviewReceipt) -> Iterator[list[str]]:
         whom = "everybody in the tenant" if readable.subject is None else readable.subject
         yield ["read by", "nobody", whom if readable.purposes else "nobody"]
         yield ["read for", "nothing", ", ".join(readable.purposes) or "nothing"]
-        for purpose, reasons in readable.kept_from.items():
-            yield [f"kept from {purpose}", "", ", ".join(reasons)]
+        kept = [f"{purpose} ({', '.join(reasons)})" for purpose, reasons in readable.kept_from.items()]
+        yield ["not read for", "every purpose", ", ".join(kept) or "nothing"]
+    else:
+        stays = "stays: the same content is refused when it comes again"
+        yield ["tombstone", "none", stays if receipt.tombstone else "none: no detector fired on the content"]
 
 
 def _cell(value: object) -> str:

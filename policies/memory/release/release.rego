@@ -53,7 +53,7 @@ not_ended(candidate) if {
 # METADATA
 # title: What could not be written today is not released
 # description: >-
-#   Class, kind and source still fit together, the source still gives some trust, and provenance, certainty
+#   Class, kind and source still fit together, the source still gives some trust, and provenance, confidence
 #   and size are what the class demands.
 # custom:
 #   rule_id: MEM-W-406
