@@ -14,7 +14,12 @@ from agent_runtime_ref.contracts.projection import candidate_of
 from agent_runtime_ref.contracts.stored import StoredMemory, captured, user_scope_of
 from agent_runtime_ref.enforcement.prepared import Pinned
 from agent_runtime_ref.enforcement.write import Outcome, WriteGate
-from agent_runtime_ref.errors import PolicyDeniedError, RemoteMemoryScopeError, SeedsRefusedError
+from agent_runtime_ref.errors import (
+    EngineFailureError,
+    PolicyDeniedError,
+    RemoteMemoryScopeError,
+    SeedsRefusedError,
+)
 
 PRINCIPAL = "seed-loader"
 # Whoever may name the seed file of a process may also curate what is in it.
@@ -26,13 +31,21 @@ def load_through_gate(records: Sequence[MemoryRecord], gate: WriteGate) -> None:
 
     Raises:
         SeedsRefusedError: the policy refuses at least one; all refused ones are named.
+        EngineFailureError: the engine gave no clear answer.
     """
     refused: list[tuple[int, str, PolicyDeniedError]] = []
     numbered = enumerate(records, start=1)
     for tenant_id, group in groupby(numbered, key=lambda pair: pair[1].tenant_id):
         batch = list(group)
         caller = Caller(tenant_id=tenant_id, principal_id=PRINCIPAL, roles=ROLES)
-        outcomes = gate.load([(_candidate(record), _pinned(record)) for _, record in batch], caller=caller)
+        try:
+            outcomes = gate.load(
+                [(_candidate(record), _pinned(record)) for _, record in batch], caller=caller
+            )
+        except EngineFailureError as failure:
+            # Whoever only reads would not look for a write that was refused.
+            detail = f"while seed records were loaded: {failure.detail}"
+            raise EngineFailureError(failure.reason, detail, decision=failure.decision) from failure
         refused.extend(
             (number, record.memory_id, outcome)
             for (number, record), outcome in zip(batch, outcomes, strict=True)

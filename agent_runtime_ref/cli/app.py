@@ -26,7 +26,7 @@ COMMANDS = {
     "forget": ("forget", "remove everything about a subject, and print the receipt"),
     "migrate": ("migrate", "make or migrate the schema of a PostgreSQL store, as its owner"),
     "quarantine": ("quarantine", "work the review queue: list, show, release, reject"),
-    "policy": ("policy", "ask the policies for a decision"),
+    "policy": ("policy", "decide by the policies, test, review, build them, and replay a change"),
     "trace": ("trace", "look at what the decision log says about a trace or a record"),
     "lint": ("lint", "check schemas, documents, configs, seeds and policies"),
     "demo": ("demo", "a guided tour over a store that is removed afterwards"),
@@ -87,6 +87,15 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) 
         )
 
 
+def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> argparse.ArgumentParser:
+    """Return the parser of the command that was chosen, or of the one below it."""
+    for name in (args.command, getattr(args, "member", None)):
+        below = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+        if below and name is not None:
+            parser = below[0].choices[name]
+    return parser
+
+
 def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """Yield the parsers that have no further commands below them."""
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
@@ -104,7 +113,10 @@ def _dispatched(argv: Sequence[str]) -> int:
     parser = parser_for(command)
     if word is not None and command is None:
         parser.error(_unknown(word))
-    args = parser.parse_args(list(argv))
+    args, unknown = parser.parse_known_args(list(argv))
+    if unknown:
+        # Told by the parser of the command, whose help has the options that there are.
+        _chosen(parser, args).error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.version:
         from agent_runtime_ref import __version__
         from agent_runtime_ref.cli.output import write

@@ -26,7 +26,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.StoreVersionError, USAGE),
     (errors.StoreDamagedError, USAGE),
     (errors.StoreCapabilityError, USAGE),
-    (errors.RecordNotFoundError, USAGE),
+    (errors.RecordNotFoundError, REFUSED),
     (errors.RemoteMemoryError, USAGE),
 )
 # A bundle that cannot be used (not there, not the pinned one, broken Rego) is configuration; a panic is ours.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import groupby
 from typing import Any, NoReturn
 
 from agent_runtime_ref.cli.terminal import shown
@@ -11,11 +12,27 @@ from agent_runtime_ref.cli.terminal import shown
 PROGRAM = "agent-runtime-ref"
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Descriptions as they were written, and set anew where the terminal is narrower than they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if all(len(line) <= width for line in text.splitlines()):
+            return super()._fill_text(text, width, indent)
+        import textwrap
+
+        filled: list[str] = []
+        for kept, group in groupby(text.splitlines(), key=lambda line: not line or line[0] == " "):
+            # Indented lines are commands and tables, which are copied rather than read.
+            lines = list(group)
+            filled += lines if kept else textwrap.wrap(" ".join(lines), max(width, 20))
+        return "".join(f"{indent}{line}\n" for line in filled)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are one line, with the user's words made harmless."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", Help)
         # An abbreviation stops to work on the day an option is added that begins alike.
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)

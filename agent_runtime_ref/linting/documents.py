@@ -131,7 +131,18 @@ def _schema_of(value: object) -> str | None:
     memory = value.get("memory")
     if isinstance(memory, Mapping) and "seed_records" in memory:
         return "memory_store_config"
+    if _is_runtime(value):
+        return "runtime_config"
     return next((name for name, fields in _BY_FIELDS if fields <= value.keys()), None)
+
+
+def _is_runtime(value: Mapping[Any, Any]) -> bool:
+    """Say whether a mapping is a runtime.yaml under another name: all of its keys, or nearly."""
+    known = validation.schema_document("runtime_config")["properties"].keys()
+    others = [str(key) for key in value if key not in known]
+    return len(others) < len(value) and all(
+        difflib.get_close_matches(key, known, 1, _CLOSE_ENOUGH) for key in others
+    )
 
 
 def _refused(path: Path, document: SourceDocument) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ FILES_MAX = 2_000
 ARCHIVE_BYTES_MAX = 32 * 1024 * 1024
 TOTAL_BYTES_MAX = 64 * 1024 * 1024
 _END = bytes(2 * tarfile.BLOCKSIZE)
+_GZIP = b"\x1f\x8b"
 _NAME_MAX = 512
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]")
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -61,7 +62,7 @@ def archive_files(raw: bytes, source: str) -> Files:
                     raise BundleError("bundle_tampered", f"{source} has headers that are for all its files")
             end = data[archive.offset :]
     except tarfile.TarError as error:
-        raise BundleError("bundle_missing", f"{source}: {error}") from error
+        raise BundleError("bundle_missing", f"{source} is no tar archive, or is damaged") from error
     # tarfile takes a damaged header for the end, which would be half of a bundle.
     if not end.startswith(_END) or end.strip(b"\0"):
         raise BundleError("bundle_missing", f"{source} is cut off or damaged, or goes on after its end")
@@ -72,11 +73,16 @@ def archive_files(raw: bytes, source: str) -> Files:
 
 def _decompressed(raw: bytes, source: str) -> bytes:
     """Return the tar file; at most so much is ever held as a bundle may have."""
+    if not raw.startswith(_GZIP):
+        what = "is no bundle: neither a folder nor a .tar.gz archive" if raw else "is empty"
+        raise BundleError("bundle_missing", f"{source} {what}")
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
             data = file.read(TOTAL_BYTES_MAX + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise BundleError("bundle_missing", f"{source}: {error}") from error
+        raise BundleError(
+            "bundle_missing", f"{source} is cut off or damaged, or goes on after its end"
+        ) from error
     if len(data) > TOTAL_BYTES_MAX:
         raise BundleError("bundle_missing", f"{source}: more than {TOTAL_BYTES_MAX} bytes when unpacked")
     return data

@@ -21,7 +21,7 @@ from agent_runtime_ref.policy.engine import BundleIdentity
 from agent_runtime_ref.policy.json_value import decoded, parsed
 from agent_runtime_ref.policy.manifest import DIGEST, UNVERSIONED, Manifest, manifest_of
 from agent_runtime_ref.policy.metadata import RuleInfo, package_of, rules_of
-from agent_runtime_ref.policy.settings_check import check_references
+from agent_runtime_ref.policy.settings_check import check_references, line_of
 from agent_runtime_ref.resources import policies_path
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNVERSIONED", "Bundle", "bundle_of", "load_bundle"]
 
+_SETTINGS = "memory/settings/data.json"
 _ENTRYPOINT = re.compile(r"^decision\b", re.MULTILINE)
 
 
@@ -113,7 +114,7 @@ def _bundle(content: Content, expected_digest: str | None, verification: Verific
         data_json=json.dumps(_for_engine(data), ensure_ascii=False, separators=(",", ":")),
         digest=digest,
         revision=manifest.revision,
-        settings=_settings(data, location),
+        settings=_settings(data, location, dict(files)),
         detectors=_mapping(data, "memory", "detectors"),
         source=location,
     )
@@ -185,7 +186,7 @@ def _for_engine(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "memory": memory}
 
 
-def _settings(data: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+def _settings(data: Mapping[str, Any], source: str, files: Mapping[str, bytes]) -> Mapping[str, Any]:
     """Return `data.memory.settings`, checked against its schema and for what it refers to.
 
     Raises:
@@ -194,11 +195,27 @@ def _settings(data: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     from agent_runtime_ref.validation import check
 
     settings = _mapping(data, "memory", "settings")
+    if not settings:
+        raise BundleError("settings_malformed", _no_settings(source, files))
+    # Data may stand in any folder above as well; its lines are known where it stands alone.
+    raw = files.get(_SETTINGS)
+    place = source if raw is None else f"{source}/{_SETTINGS}"
     try:
-        check("policy_settings", settings, source=source)
+        check("policy_settings", settings)
     except DocumentError as error:
-        raise BundleError("settings_malformed", str(error)) from error
+        line = None if raw is None else line_of(error.path, raw)
+        where = place if line is None else f"{place}:{line}"
+        raise BundleError("settings_malformed", f"{where}: {error}") from error
     problem = next(check_references(settings), None)
     if problem is not None:
-        raise BundleError("settings_malformed", problem)
+        raise BundleError("settings_malformed", f"{place}: {problem}")
     return settings
+
+
+def _no_settings(source: str, files: Mapping[str, bytes]) -> str:
+    """Return what is wrong with policies that have no settings at all, and what was meant perhaps."""
+    if _SETTINGS in files:
+        return f"{source}/{_SETTINGS} is empty"
+    below = sorted(name.removesuffix(f"/{_SETTINGS}") for name in files if name.endswith(f"/{_SETTINGS}"))
+    hint = f"; did you mean {source}/{below[0]}?" if below else ", so these are no policies of a memory"
+    return f"{source}/{_SETTINGS} is missing{hint}"

@@ -125,7 +125,7 @@ class EmbeddedEngine:
         except BaseException as error:
             # Whatever state it is in now: the next question gets a new one.
             _table().pop(self._number, None)
-            raise _failure(error) from error
+            raise _failure(error, rule) from error
 
     def _own(self) -> Interpreter:
         """Return this thread's interpreter."""
@@ -156,7 +156,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold, after_in_parent=_HELD.clear)
 
 
-def _failure(error: BaseException) -> EngineFailureError:
+def _failure(error: BaseException, rule: str) -> EngineFailureError:
     """Return what an exception of the engine means; of its text only the first line, without a stack."""
     if isinstance(error, BundleError):
         return EngineFailureError(error.reason, error.detail)
@@ -164,7 +164,7 @@ def _failure(error: BaseException) -> EngineFailureError:
     if type(error).__name__ == "PanicException":
         return EngineFailureError("engine_panic", detail)
     if "not a valid rule path" in detail:
-        return EngineFailureError("engine_undefined", detail)
+        return EngineFailureError("engine_undefined", f"the policies have no rule `{rule}`")
     if _PLACE.search(str(error)) is None:
         detail = f"{type(error).__name__}: {detail}"
     return EngineFailureError("engine_exception", detail)

@@ -35,7 +35,9 @@ def check_golden(evaluate: Evaluate) -> None:
         try:
             answer = evaluate(entrypoint, document)
         except EngineFailureError as error:
-            raise BundleError(error.reason, f"{entrypoint} on {document}: {error.detail}") from error
+            raise BundleError(
+                error.reason, f"`{entrypoint}` fails on the trial input {document}: {error.detail}"
+            ) from error
         # Strictly: a policy whose answer has another shape is no policy of ours.
         if answer.get(name) is not False and answer.get(name) != []:
             raise BundleError("engine_wrong_type", f"{entrypoint} does not refuse the input {document}")

@@ -85,6 +85,10 @@ def _structure(bundle: Bundle) -> Iterator[PolicyFinding]:
     for head in {one.rule_id: one for one in reversed(heads)}.values():
         if head.rule_id not in described:
             message = f"rule `{head.rule_id}` has no METADATA with title, severity and controls"
+            if not head.rule_id:
+                message = (
+                    f"a rule of `{head.collection}` answers without a rule_id, so METADATA cannot name it"
+                )
             yield PolicyFinding(head.path, head.line, head.column, "error", "LINT-P-005", message)
     yield from _plan(bundle, heads)
 

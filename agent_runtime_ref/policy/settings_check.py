@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["check_references"]
+__all__ = ["check_references", "line_of"]
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]+)\]")
+
+
+def line_of(path: str, raw: bytes) -> int | None:
+    """Return the line of a JSON file where the value at `path`, such as $.limits.query_max, stands.
+
+    Of a value that is missing: the line of what it is missing in; None where nothing is known.
+    """
+    from agent_runtime_ref.errors import DocumentUnreadableError
+    from agent_runtime_ref.yaml_source import read_json
+
+    location = [name or int(index) for name, index in _STEP.findall(path)]
+    try:
+        positions = read_json(raw, source="").positions
+    except DocumentUnreadableError:
+        return None
+    place = positions.place(tuple(location))
+    return None if place is None else place[0]
 
 
 def check_references(settings: Mapping[str, Any]) -> Iterator[str]:

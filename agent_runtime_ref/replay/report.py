@@ -73,6 +73,11 @@ class Report:
         }
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def coverage_sentences(report: Report) -> Iterator[str]:
     """Yield what the answer does not cover, a sentence each."""
     known = report.tally.coverage
@@ -80,22 +85,24 @@ def coverage_sentences(report: Report) -> Iterator[str]:
         yield "No decision was replayed, so nothing is known of what the new policies would change."
     yield (
         f"The answer covers {known.considered_logged} of {known.considered} records"
-        f" that {known.reads} reads considered."
+        f" that {counted(known.reads, 'read')} considered."
     )
     if known.reads_rebuilt:
-        yield f"For {known.reads_rebuilt} reads every record was rebuilt from the store as of their instant."
+        reads = counted(known.reads_rebuilt, "read")
+        yield f"For {reads} every record was rebuilt from the store as of the instant."
     if known.reads_unknown:
         yield (
-            f"{known.reads_unknown} reads were refused and would be answered now; which records they would"
-            " show is not in the log, and each counts once as newly exposed."
+            f"{counted(known.reads_unknown, 'refused read')} would be answered now; with which records"
+            " is not in the log, and each counts once as newly exposed."
         )
     if known.erased_records:
         yield (
-            f"{known.erased_records} records are gone from the store, which {known.reads_with_erased} reads"
-            " could have been about; what would have become of them cannot be known."
+            f"Gone from the store: {counted(known.erased_records, 'record')}, which"
+            f" {counted(known.reads_with_erased, 'read')} could have been about;"
+            " what would have become of that cannot be known."
         )
     for reason, count in sorted(known.not_replayed.items()):
-        yield f"{count} decisions were not replayed: {_NOT_REPLAYED.get(reason, reason)}."
+        yield f"Not replayed: {counted(count, 'decision')}: {_NOT_REPLAYED.get(reason, reason)}."
     if report.mismatches:
         yield (
             "Plan and verdicts of the new policies disagree about a record: a rule stands only once;"

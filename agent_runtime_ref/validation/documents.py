@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_runtime_ref.errors import DocumentUnreadableError, DocumentValueError
+from agent_runtime_ref.errors import DocumentTypeError, DocumentUnreadableError, DocumentValueError
 from agent_runtime_ref.validation.schemas import DOCUMENT_KINDS, CompiledSchema, compiled
 from agent_runtime_ref.validation.sentences import unreadable_sentence
 from agent_runtime_ref.yaml_source import Positions, SourceDocument, read_file
@@ -53,10 +53,22 @@ def check_source(document: SourceDocument, schema: str) -> dict[str, Any]:
     """Return the checked value of a document that was read."""
     from agent_runtime_ref.validation import check
 
+    _require_content(document, schema)
     value = _stripped(document.value) if schema in _STRIPPED else document.value
     check(schema, value, positions=document.positions, source=document.source or None)
     assert isinstance(value, dict)
     return value
+
+
+def _require_content(document: SourceDocument, schema: str) -> None:
+    """Return if there is something in the file that was read; a documented sentence says so in its words.
+
+    Raises:
+        DocumentTypeError: there is nothing.
+    """
+    empty = document.value is None and bool(document.source) and not document.positions.values
+    if empty and schema not in _STRIPPED:
+        raise DocumentTypeError(f"{schema} $: is empty", source=document.source, line=1, column=1)
 
 
 def _reworded(error: DocumentUnreadableError, schema: CompiledSchema | None) -> DocumentUnreadableError:
@@ -72,6 +84,7 @@ def _reworded(error: DocumentUnreadableError, schema: CompiledSchema | None) -> 
 
 def _kind(document: SourceDocument) -> str:
     """Return the kind that a document says it is of."""
+    _require_content(document, "document")
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     if isinstance(kind, str) and kind in DOCUMENT_KINDS:
         return kind

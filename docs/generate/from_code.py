@@ -21,7 +21,7 @@ _ENGINE_REASONS = {
     "engine_answer_too_large": "The answer is larger than any decision can be.",
     "engine_breaker_open": "The OPA server failed several times running and is not asked for a moment.",
     "bundle_mismatch": "The OPA server runs other policies than the ones that were expected.",
-    "bundle_missing": "There is no policy to decide with.",
+    "bundle_missing": "No policies to decide with: nothing is there, or it is no bundle, cut off or damaged.",
     "bundle_tampered": "The bundle has another digest than was asked for, or a signature that does not hold.",
     "settings_malformed": "Data or manifest of the bundle are not usable.",
     "input_too_large": "The question is larger than the engine may be asked.",

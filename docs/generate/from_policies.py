@@ -11,7 +11,7 @@ from agent_runtime_ref import config
 from agent_runtime_ref.policy.bundle import Bundle, load_bundle
 from agent_runtime_ref.policy.metadata import RuleInfo
 from agent_runtime_ref.resources import policies_path
-from docs.generate.from_schemas import limits_of, outline, read_schema
+from docs.generate.from_schemas import Row, limits_of, outline, read_schema
 from docs.generate.markdown import MARK, Part, names, page, sentences, table
 
 _RULES_HEAD = """\
@@ -120,8 +120,15 @@ def _runtime_rows() -> Iterator[tuple[str, ...]]:
             f"`{row.name}`",
             f"`{variable}`" if variable else "",
             f"`{default}`" if default else "",
-            row.meaning or row.limits,
+            _meaning(row),
         )
+
+
+def _meaning(row: Row) -> str:
+    """Return what a setting is for, and between which bounds a number must lie."""
+    if row.meaning and row.limits and row.type == "integer":
+        return f"{row.meaning} Limits: {row.limits}."
+    return row.meaning or row.limits
 
 
 def _policy_parts() -> Iterator[Part]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
 from datetime import datetime
@@ -11,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent_runtime_ref.policy.bundle import load_bundle
+from agent_runtime_ref.resources import policies_path
 from tests.acceptance.command import WHO, Command, fact, file_of, on_terminal, question
 
 FORGET = ("forget", "--subject", "person-7", "--tenant", "tenant-acme", "--principal", "dpo")
@@ -171,3 +176,122 @@ def test_a_misspelt_command_is_guessed(command: Command) -> None:
     assert (near.code, far.code) == (2, 2)
     assert "did you mean `inspect-memory`?" in near.err
     assert "inspect-memory" in far.err
+
+
+@pytest.mark.parametrize(
+    ("words", "help_of"),
+    [
+        (("read", "--query", "q", *WHO, "--odd"), "read"),
+        (("trace", "verify", "--odd"), "trace verify"),
+        (("policy", "test", "one", "two"), "policy test"),
+        (("--odd", "lint"), "lint"),
+    ],
+)
+def test_a_wrong_option_leads_to_the_help_of_its_command(
+    command: Command, words: tuple[str, ...], help_of: str
+) -> None:
+    """Not to that of the program, which has none of the options."""
+    answer = command(*words)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith(f"; see `agent-runtime-ref {help_of} --help`\n")
+
+
+def test_descriptions_fit_a_narrow_terminal(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words go on with the next line; examples, which are copied, stay as they are."""
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = command("trace", "verify", "--help").out.splitlines()
+    described = lines[lines.index("") + 1 : lines.index("positional arguments:")]
+
+    assert max(map(len, described)) <= 60
+    assert "  agent-runtime-ref trace verify decisions.jsonl --anchors trace.jsonl" in lines
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("write", *WHO, "--store", "memory:", "--candidate"),
+        ("read", *WHO, "--query"),
+        ("policy", "decide", "read", "--input"),
+        ("inspect-memory", "--settings"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_empty_file_is_said_to_be_empty(command: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """It has no wrong type: there is nothing in it."""
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("# nothing yet\n")
+    answer = command(*words, empty)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"{empty}:1:1: ")
+    assert answer.err.endswith(": is empty\n")
+
+
+def test_settings_that_are_malformed_are_placed(command: Command, tmp_path: Path) -> None:
+    """File and line of the value that is wrong; without the file, that it is missing, and what was meant."""
+    folder = tmp_path / "policies"
+    shutil.copytree(policies_path(), folder)
+    data = folder / "memory" / "settings" / "data.json"
+    text = data.read_text()
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if '"query_max"' in line)
+    data.write_text(re.sub(r'"query_max": [0-9]+', '"query_max": "many"', text))
+    wrong = command("inspect-memory", "--policies", folder)
+    above = command("inspect-memory", "--policies", tmp_path)
+    data.unlink()
+    gone = command("inspect-memory", "--policies", folder)
+
+    assert (wrong.code, above.code, gone.code) == (2, 2, 2)
+    assert f"{data}:{number}: policy_settings $.limits.query_max" in wrong.err
+    assert f"did you mean {folder}?" in above.err
+    assert f"{data} is missing" in gone.err
+
+
+def test_what_is_no_bundle_is_said(command: Command, tmp_path: Path) -> None:
+    """A document, an empty file and half an archive, in words of this program."""
+    document = file_of(tmp_path / "fact.yaml", fact())
+    empty, half = tmp_path / "empty", tmp_path / "half.tar.gz"
+    empty.touch()
+    half.write_bytes(gzip.compress(bytes(range(256)) * 8)[:-12])
+
+    for path, said in (
+        (document, "is no bundle: neither a folder nor a .tar.gz archive"),
+        (empty, "is empty"),
+        (half, "is cut off or damaged"),
+    ):
+        answer = command("inspect-memory", "--policies", path)
+        assert (answer.code, answer.out) == (2, "")
+        assert f"{path} {said}" in answer.err
+
+
+def test_policies_without_a_gate_are_told_as_that(command: Command, tmp_path: Path) -> None:
+    """The rule that is missing is named, in no words of the engine."""
+    folder = tmp_path / "policies"
+    shutil.copytree(policies_path(), folder)
+    shutil.rmtree(folder / "memory" / "read")
+    answer = command("inspect-memory", "--policies", folder)
+
+    assert answer.code == 2
+    assert "`memory.read` fails on the trial input {}: " in answer.err
+    assert "the policies have no rule `data.memory.read.decision`" in answer.err
+
+
+def test_settings_under_another_name_are_checked(command: Command, tmp_path: Path) -> None:
+    """A file that was named and has the settings of a runtime is one, misspelt ones included."""
+    file = file_of(tmp_path / "production.yaml", {"store": "memory:", "engin": "embedded"})
+    foreign = file_of(tmp_path / "other.yaml", {"store": "memory:", "colour": "blue"})
+
+    assert "LINT-C-011" in command("lint", file).out
+    assert "not checked" in command("lint", foreign).out
+
+
+def test_an_engine_that_is_down_is_named_with_what_was_tried(command: Command) -> None:
+    """Seed records are written first, which nobody asked for by name."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # taken, and nobody listens
+        address = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        answer = command("inspect-memory", "--engine", f"opa:{address}")
+
+    assert answer.code == 3
+    said = f"while seed records were loaded: no connection to {address}: connection refused"
+    assert f"engine_unreachable ({said})" in answer.err

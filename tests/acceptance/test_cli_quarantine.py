@@ -97,17 +97,20 @@ def test_a_reviewer_works_its_tenants_queue(command: Command, tmp_path: Path, st
         "reasons"
     ]
     assert (everywhere.code, "inspection_not_permitted" in everywhere.err) == (1, True)
+    assert "a reviewer names one: --tenant" in everywhere.err
+    forgotten = command("quarantine", "release", record_id, "--reason", "SEC-1", *ada)
+    assert (forgotten.code, "a reviewer names one: --tenant" in forgotten.err) == (1, True)
 
 
 @pytest.mark.parametrize("step", ["release", "reject"])
 def test_what_is_not_in_quarantine(command: Command, tmp_path: Path, store: str, step: str) -> None:
-    """Without a tenant an id that waits nowhere is an error; in a tenant it is a refusal."""
+    """An id that waits nowhere is a refusal, in all tenants as in one."""
     path = file_of(tmp_path / "fact.yaml", fact())
     record_id = command("write", "--candidate", path, *WHO, "--store", store).document["record"]["record_id"]
     words = ("quarantine", step, record_id, "--reason", "SEC-1", "--store", store)
     anywhere, within = command(*words), command(*words, "--tenant", TENANT)
 
-    assert (anywhere.code, "in quarantine; see `quarantine list" in anywhere.err) == (2, True)
+    assert (anywhere.code, "in quarantine; see `quarantine list" in anywhere.err) == (1, True)
     assert (within.code, within.document["reasons"]) == (1, ["not_in_quarantine"])
     assert statuses(command, store) == ["active"]
 

@@ -214,7 +214,8 @@ def test_the_command_says_that_no_server_answers(command: Command, tmp_path: Pat
     )  # fmt: skip
 
     assert read.code == 3
-    assert "engine_unreachable" in read.err
+    address = engine.removeprefix("opa:")
+    assert f"engine_unreachable (no connection to {address}: connection refused)" in read.err
 
 
 def test_a_server_killed_in_the_middle_and_started_again(

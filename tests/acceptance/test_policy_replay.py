@@ -383,7 +383,7 @@ def test_what_cannot_be_asked_again_is_counted(command: Command, tmp_path: Path,
     }
     assert (document["decisions"], document["unchanged"]) == (4, 0)
     text = command("policy", "replay", "--policies", policies_path(), "--log", log).out
-    assert "1 decisions were not replayed: a mask took parts of the input out." in text
+    assert "Not replayed: 1 decision: a mask took parts of the input out." in text
 
 
 def test_text_says_what_it_covers(command: Command, tmp_path: Path, log: Path) -> None:

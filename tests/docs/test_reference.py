@@ -48,3 +48,12 @@ def test_each_rule_says_what_it_does() -> None:
     assert [
         one for one, (effect, reason) in effects.items() if reason is None and effect != "obligation"
     ] == []
+
+
+def test_each_number_among_the_settings_has_its_bounds() -> None:
+    """A meaning beside them does not hide them."""
+    rows = (FOLDER / "settings.md").read_text(encoding="utf-8").splitlines()
+    named = {row.split("`")[1]: row for row in rows if row.startswith("| `")}
+
+    assert "Limits: 65536 to 1099511627776." in named["log_rotate_bytes"]
+    assert "Limits: 60 to 315360000." in named["log_rotate_seconds"]

@@ -190,6 +190,17 @@ class TestLint:
         assert found
         assert all(one.line >= 1 and one.column >= 1 and one.message for one in found)
 
+    def test_a_rule_without_an_id_is_named_by_what_it_adds_to(self, folder: Path) -> None:
+        """Its name cannot be told, since it has none."""
+        path = folder / "memory/read/walls.rego"
+        path.write_text(
+            path.read_text(encoding="utf-8") + '\ndeny contains {"reason": "x"} if input.x == 1\n'
+        )
+
+        (found,) = [one for one in lint_bundle(folder) if one.rule_id == "LINT-P-005"]
+
+        assert found.message == "a rule of `deny` answers without a rule_id, so METADATA cannot name it"
+
     def test_an_exclusion_may_say_that_the_plan_is_incomplete(self, folder: Path) -> None:
         """A rule without a clause is in order once the plan admits it."""
         path = folder / "memory/read/walls.rego"

@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     add_group(
         subparsers,
         "policy",
-        summary="ask the policies for a decision",
+        summary="decide by the policies, test, review and build them, and see what a change changes",
         shown="policy decide read --input input.json",
         members=MEMBERS,
     )

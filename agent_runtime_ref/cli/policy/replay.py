@@ -73,7 +73,7 @@ def instant(text: str) -> datetime:
         value = value.replace(tzinfo=UTC)
     if value is None or value.tzinfo is None:
         raise argparse.ArgumentTypeError(
-            f"`{text}` is no date and no instant with a zone, 2026-01-31T12:00:00Z"
+            f"`{text}` is no date and no instant with a zone; for example 2026-01-31 or 2026-01-31T12:00:00Z"
         )
     return value
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.options import ALL_TENANTS, OPERATOR, add_settings, system_user
 from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.cli.records import record_document
+from agent_runtime_ref.cli.terminal import note
+from agent_runtime_ref.errors import PolicyDeniedError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import Caller, MemoryRecord
@@ -62,7 +64,12 @@ def queued(
         statuses=("quarantined",),
         record_ids=record_ids,
     )
-    return [hit.record for hit in memory.inspect(inspection, caller=caller).hits]
+    try:
+        return [hit.record for hit in memory.inspect(inspection, caller=caller).hits]
+    except PolicyDeniedError:
+        if args.tenant is None:
+            note("all tenants are looked at, as an operator may; a reviewer names one: --tenant")
+        raise
 
 
 def reasons_of(memory: GovernedMemory, record_ids: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -48,7 +48,7 @@ class LoopWire:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="opa-loop", daemon=True)
         self._thread.start()
-        address = server.address
+        self._address = address = server.address
         self._client: Any = _Client(host=address.host, port=address.port, ssl=address.secure, retries=0)
         self._client.server = server
         self._run(self._client.__aenter__(), Call(_STOP_SECONDS, self.connections))
@@ -98,7 +98,7 @@ class LoopWire:
             future.cancel()
             raise call.passed() from error
         except Exception as error:  # whatever the library raised, there is no answer
-            raise failure_of(error, call, no_http=_is_no_http(error)) from error
+            raise failure_of(error, call, self._address, no_http=_is_no_http(error)) from error
 
 
 class _Client(AsyncOpaClient):  # type: ignore[misc]

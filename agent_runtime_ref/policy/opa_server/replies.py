@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+import os
+import ssl
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,6 +32,7 @@ ANSWER_BYTES_MAX = 4 * 1024 * 1024
 # The server's own account of its modules brings the syntax tree of each along.
 POLICIES_BYTES_MAX = 64 * 1024 * 1024
 _DETAIL_MAX = 200
+_WRAPPED_MAX = 16  # errors within an error that are looked at
 # An error of a built-in is an error, as it is to the embedded engine, and each answer names its bundles.
 QUERY = {"provenance": "true", "strict-builtin-errors": "true"}
 
@@ -135,23 +139,49 @@ def too_large(bytes_max: int) -> EngineFailureError:
     return EngineFailureError("engine_answer_too_large", f"more than {bytes_max} bytes")
 
 
-def failure_of(error: BaseException, call: Call, *, no_http: bool = False) -> EngineFailureError:
-    """Return what an error of an HTTP library means."""
+def failure_of(
+    error: BaseException, call: Call, address: object, *, no_http: bool = False
+) -> EngineFailureError:
+    """Return what an error of an HTTP library means, asked for a server at `address`."""
     if call.left <= 0 or isinstance(error, TimeoutError):
         return call.passed()
     if no_http:
         return EngineFailureError("engine_malformed", "the answer is no HTTP")
-    root = _root_of(error)
-    # What the system says of a connection is shown; a library's own words may quote the token.
-    said = f": {' '.join(str(root).split())[:_DETAIL_MAX]}" if isinstance(root, OSError) else ""
-    return EngineFailureError("engine_unreachable", f"{type(root).__name__}{said}")
+    # Libraries wrap what the system said, as a cause, a context or an argument; that is what a person needs.
+    told = list(_within(error))
+    system = [one for one in told if isinstance(one, OSError) and one.strerror]
+    # A refused certificate is told as an operation that is not permitted as well.
+    system.sort(key=lambda one: not isinstance(one, ssl.SSLError))
+    if not system:
+        # A library's own words may quote the token.
+        return EngineFailureError(
+            "engine_unreachable", f"no answer from {address} ({type(told[-1]).__name__})"
+        )
+    return EngineFailureError("engine_unreachable", f"no connection to {address}: {_reason(system[0])}")
 
 
-def _root_of(error: BaseException) -> BaseException:
-    """Return the error that the others were made of, as cause or as an argument."""
-    while True:
-        last = error.args[-1] if error.args else None
-        below = error.__cause__ or (last if isinstance(last, BaseException) else None)
-        if below is None:
-            return error
-        error = below
+def _within(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and, outermost first, those that it was made of."""
+    seen: list[BaseException] = []
+    left = [error]
+    while left and len(seen) < _WRAPPED_MAX:
+        one = left.pop(0)
+        if one not in seen:
+            seen.append(one)
+            yield one
+            inner = (one.__cause__, one.__context__, *one.args)
+            left += [part for part in inner if isinstance(part, BaseException)]
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says, without the address and the call that libraries write beside it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        said = getattr(error, "verify_message", error.strerror)
+        return f"its certificate is refused: {_one_line(str(said))}"
+    if isinstance(error, ssl.SSLError) or error.errno not in errno.errorcode:
+        return _one_line(str(error.strerror))
+    return os.strerror(error.errno or 0).lower()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_DETAIL_MAX] or "the connection ended"

@@ -87,7 +87,7 @@ class _Session(requests.Session):
         }
         if server.tls is not None:
             server.tls.sslsocket_class = DeadlineTLSSocket
-        address = server.address
+        self._address = address = server.address
         manager = adapter.poolmanager
         manager.pool_classes_by_scheme = {"http": _Pool, "https": _TLSPool}
         self._pool = manager.connection_from_host(address.host.strip("[]"), address.port, address.scheme)
@@ -110,7 +110,7 @@ class _Session(requests.Session):
                 raise
             except Exception as error:
                 # A torn connection shows as a ValueError or AttributeError of `http.client`, too.
-                raise failure_of(error, call, no_http=_is_no_http(error)) from error
+                raise failure_of(error, call, self._address, no_http=_is_no_http(error)) from error
 
     def _exchanged(self, method: str, url: str, body: bytes | None, left: float, bytes_max: int) -> Reply:
         response = self._pool.urlopen(

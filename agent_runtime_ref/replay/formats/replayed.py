@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agent_runtime_ref.replay.changes import KINDS, Change, Share
 from agent_runtime_ref.replay.formats.escapes import cell, plain
-from agent_runtime_ref.replay.report import SHARES_MAX, TITLES, Report, coverage_sentences
+from agent_runtime_ref.replay.report import SHARES_MAX, TITLES, Report, counted, coverage_sentences
 
 __all__ = ["replay_json", "replay_markdown", "replay_text"]
 
@@ -35,7 +35,7 @@ def replay_json(report: Report) -> Iterator[str]:
 def replay_text(report: Report) -> Iterator[str]:
     """Yield the report for a person: counts, who is affected, the changes, and what is not known."""
     tally = report.tally
-    yield f"{tally.decisions} decisions replayed, {tally.unchanged} unchanged"
+    yield f"{counted(tally.decisions, 'decision')} replayed, {tally.unchanged} unchanged"
     for kind in KINDS:
         if report.changes.counts[kind]:
             yield f"  {report.changes.counts[kind]} {TITLES[kind]}"
@@ -62,13 +62,16 @@ def replay_markdown(report: Report) -> Iterator[str]:
         verdict = "and **nothing is known** of the others"
     yield "## What this change of policies would have changed"
     yield ""
-    yield f"Replayed over {tally.decisions} decisions: {tally.unchanged} stay as they were, {verdict}."
+    yield f"Replayed over {counted(tally.decisions, 'decision')}: {tally.unchanged} unchanged, {verdict}."
     yield ""
     yield f"| {' | '.join(TITLES[kind] for kind in KINDS)} |"
     yield f"| {' | '.join('---:' for _ in KINDS)} |"
     yield f"| {' | '.join(str(counts[kind]) for kind in KINDS)} |"
     if tally.reassigned:
-        yield from ("", f"{tally.reassigned} writes are kept as before, with another trust or retention.")
+        yield from (
+            "",
+            f"{counted(tally.reassigned, 'write')} kept as before, with another trust or retention.",
+        )
     for name, shares in _summaries(report):
         yield from ("", f"### By {name}", "")
         yield f"| {name} | {' | '.join(TITLES[kind] for kind in KINDS)} |"
