@@ -34,6 +34,8 @@ _SECRET_BYTES_MIN = 32
 _KEY_BYTES_MAX = 64 * 1024
 _FILE_BYTES_MAX = 16 * 1024 * 1024
 _PEM = b"-----BEGIN"
+# A public key in another notation: as a secret it would be one that everybody has.
+_PUBLIC = (b"ssh-", b"ecdsa-", b"sk-ssh-", b"0*0\x05\x06\x03+ep")
 _MISSING = "ed25519 needs the extra `signing`: pip install '.[signing]' in a checkout; or use hmac-sha256"
 
 
@@ -167,17 +169,27 @@ def _signed(document: dict[str, Any]) -> bytes:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise UsageError(f"anchor `{path}` is no file; name the file that holds it")
         with path.open("rb") as file:
             raw = file.read(_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise UsageError(f"anchor `{path}` not readable: {(error.strerror or str(error)).lower()}") from error
     try:
-        document = json.loads(raw) if len(raw) <= _FILE_BYTES_MAX else None
+        document = json.loads(raw, object_pairs_hook=_once) if len(raw) <= _FILE_BYTES_MAX else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("kind") != "log_anchor":
         raise UsageError(f"`{path}` is no anchor; make one with `agent-runtime-ref trace anchor`")
     return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; one that says something twice says one thing to a reader and another to a program."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name stands twice")
+    return members
 
 
 def _key_bytes(path: Path) -> tuple[bytes, int]:
@@ -216,6 +228,8 @@ def _require_unread(path: Path, mode: int) -> None:
 def _secret(raw: bytes, path: Path) -> _Secret:
     if _PEM in raw:
         raise UsageError(f"key `{path}` is a PEM file, and no secret; its algorithm is {ED25519}")
+    if raw.lstrip().startswith(_PUBLIC):
+        raise UsageError(f"key `{path}` is a public key, and no secret")
     if len(raw) < _SECRET_BYTES_MIN:
         raise UsageError(f"secret `{path}` is shorter than {_SECRET_BYTES_MIN} bytes")
     return _Secret(raw)

@@ -127,14 +127,20 @@ def opened(data: bytes) -> Sealed | None:
     return Sealed(int(found[1]), found[2].decode(), hash_, proper and digest == hash_)
 
 
-def verify(lines: Iterable[str], *, prev_hash: str | None = GENESIS, seq: int = 0) -> ChainFault | None:
-    """The first fault in a chain, or None; `prev_hash=None` begins at whatever the first line names."""
+def verify(
+    lines: Iterable[str], *, prev_hash: str | None = GENESIS, seq: int | None = None
+) -> ChainFault | None:
+    """The first fault in a chain after line `seq` with `prev_hash`, by default from the beginning; or None.
+
+    `prev_hash=None` takes the first line's word for the hash, and for the number unless `seq` says it.
+    """
     for position, line in enumerate(lines, 1):
         found = opened(line.encode("utf-8", "replace"))
         if found is None:
             return ChainFault(position, "not a sealed line")
-        if prev_hash is None:
-            seq, prev_hash = found.seq - 1, found.prev_hash
+        if seq is None:
+            seq = found.seq - 1 if prev_hash is None else 0
+        prev_hash = found.prev_hash if prev_hash is None else prev_hash
         if found.seq != seq + 1:
             return ChainFault(position, f"sequence number {found.seq} where {seq + 1} is due")
         if found.prev_hash != prev_hash:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -99,7 +100,8 @@ class LogFile:
             _write_all(descriptor, data)
             os.fsync(descriptor)
         except OSError as error:
-            os.ftruncate(descriptor, end)
+            with suppress(OSError):  # what failed first is what is told
+                os.ftruncate(descriptor, end)
             raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
 
     def _is_due(self, descriptor: int, more_bytes: int, body: str) -> bool:
@@ -134,9 +136,12 @@ class LogFile:
         if whole < len(tail):
             self._require_own(descriptor)  # nothing is cut off a file that is somebody else's
             size = os.fstat(descriptor).st_size
+            try:
+                os.ftruncate(descriptor, size - (len(tail) - whole))
+                os.fsync(descriptor)
+            except OSError as error:
+                raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
             self.repaired_bytes += len(tail) - whole
-            os.ftruncate(descriptor, size - (len(tail) - whole))
-            os.fsync(descriptor)
         if whole == 0:
             return self._last_closed()
         try:
@@ -189,12 +194,18 @@ class LogFile:
                 except OSError as error:
                     raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
                 try:
+                    self._require_file(descriptor)
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
                     if self._is_current(descriptor):
                         yield descriptor
                         return
                 finally:
                     os.close(descriptor)  # gives up the lock too
+
+    def _require_file(self, descriptor: int) -> None:
+        """Refuse a pipe or a device: it has no last line to go on from, and nobody can read it back."""
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DecisionLogError(str(self.path), "it is a pipe or a device and no file")
 
     def _is_current(self, descriptor: int) -> bool:
         """Tell whether the file still has its name: another process may have closed it meanwhile."""
@@ -220,9 +231,10 @@ def _instant(text: str) -> datetime | None:
     if found is None:
         return None
     try:
-        return datetime.fromisoformat(found[1])
+        instant = datetime.fromisoformat(found[1])
     except ValueError:
         return None
+    return instant if instant.tzinfo is not None else None  # others cannot be compared with it
 
 
 def _sync_folder(folder: Path) -> None:

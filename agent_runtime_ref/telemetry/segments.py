@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from agent_runtime_ref.errors import DocumentUnreadableError
 RAW_BYTES_MAX = 64 * 1024 * 1024  # of one line of a file that others wrote
 _DIGITS = 12
 _CLOSED = re.compile(rf"\.([0-9]{{{_DIGITS}}})\Z")
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to would be waited for
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
 
@@ -59,17 +61,22 @@ def raw_lines(path: Path) -> Iterator[RawLine]:
     OPA uploads them.
 
     Raises:
-        DocumentUnreadableError: a file cannot be read, is a store, or has a line longer than 64 MiB.
+        DocumentUnreadableError: a file cannot be read, is a store, a pipe or a device, or has a line longer
+            than 64 MiB.
     """
     with ExitStack() as stack:
-        current = _opened(stack, path) if path.exists() or not _is_rotated(path) else None
+        try:
+            current = _opened(stack, path) if path.exists() or not _is_rotated(path) else None
+            closed = closed_segments(path)
+        except OSError as error:
+            raise _unreadable(path, error) from error
         held = None if current is None else os.fstat(current.fileno())
-        for segment in closed_segments(path):
-            # Closed between the two looks: it is the file that is open already.
-            if held is not None and os.path.samestat(held, segment.stat()):
-                continue
+        for segment in closed:
             with ExitStack() as one:
-                yield from _lines_of(_opened(one, segment), str(segment), None)
+                file = _opened(one, segment)
+                # Closed between the two looks: it is the file that is open already.
+                if held is None or not os.path.samestat(held, os.fstat(file.fileno())):
+                    yield from _lines_of(file, str(segment), None)
         if current is not None and held is not None:
             yield from _lines_of(current, str(path), _settled_size(current))
 
@@ -80,10 +87,15 @@ def _is_rotated(path: Path) -> bool:
 
 
 def _opened(stack: ExitStack, path: Path) -> IO[bytes]:
+    """Return a file that can be read from its beginning and has an end; nothing else is waited for."""
     try:
-        return stack.enter_context(path.open("rb"))
+        file = stack.enter_context(os.fdopen(os.open(path, os.O_RDONLY | _AT_ONCE), "rb"))
     except OSError as error:
         raise _unreadable(path, error) from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        reason = "it is a pipe or a device; copy what it gives into a file, and name that"
+        raise DocumentUnreadableError(f"log `{path}` not readable: {reason}", source=str(path))
+    return file
 
 
 def _settled_size(file: IO[bytes]) -> int:

@@ -474,3 +474,31 @@ def test_anchors_of_another_kind_of_log_prove_nothing(
 
     assert answer.code == 2
     assert "about the chains reads, and this log has log" in answer.err
+
+
+def test_an_anchor_says_nothing_twice(
+    command: Command, log: Path, tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    """A field beside the signed one of the same name would be what a person reads."""
+    anchor = tmp_path / "anchor.json"
+    command("trace", "anchor", "--log", log, "-o", anchor, "--key", keys[0])
+    anchor.write_text(anchor.read_text().replace('"anchored_at"', '"anchored_at": "1999", "anchored_at"'))
+    answer = command("trace", "verify", log, "--anchor", anchor, "--key", keys[1])
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "is no anchor" in answer.err
+
+
+@pytest.mark.parametrize("notation", ["ssh", "der"])
+def test_a_public_key_is_no_secret(command: Command, log: Path, tmp_path: Path, notation: str) -> None:
+    """Whatever it is written in: everybody has it, and could sign with it."""
+    public = ed25519.Ed25519PrivateKey.generate().public_key()
+    encodings = {
+        "ssh": (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH),
+        "der": (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo),
+    }
+    key = tmp_path / "key"
+    key.write_bytes(public.public_bytes(*encodings[notation]))
+    key.chmod(0o600)
+
+    assert "is a public key, and no secret" in _refusal(command, log, key, "--algorithm", "hmac-sha256")

@@ -150,3 +150,13 @@ def test_four_processes_rotate_one_log(tmp_path: Path) -> None:
     assert chain.verify(LogFile(path).lines()) is None
     assert len(closed_segments(path)) >= 20
     assert all(file.stat().st_size <= 1000 for file in closed_segments(path))
+
+
+def test_a_time_without_a_zone_does_not_rotate(tmp_path: Path) -> None:
+    """It cannot be compared with one that has a zone, so the file goes on as if it said none."""
+    path = tmp_path / "log.jsonl"
+    file = LogFile(path, rotation=Rotation(max_seconds=1))
+    file.append([body(1, at="2026-11-30T09:00:00")])
+    file.append([body(2)])
+
+    assert numbers(path) == [[1, 2]]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
 
-from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError
+from agent_runtime_ref.errors import DecisionLogError, DocumentUnreadableError, StoreDamagedError
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.logfile import LogFile
+from agent_runtime_ref.telemetry.segments import raw_lines
 
 
 def append_some(path: Path, name: str) -> None:
@@ -82,3 +85,37 @@ def test_four_processes_append_to_one_chain(tmp_path: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0] * 4
     assert len(list(LogFile(path).lines())) == 80
     assert chain.verify(LogFile(path).lines()) is None
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
+    """A pipe or a device keeps nothing that a chain could go on from; neither is waited for."""
+    path = Path("/dev/null")
+    if kind == "pipe":
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+    with pytest.raises(DecisionLogError, match="no file"):
+        LogFile(path)
+    with pytest.raises(DocumentUnreadableError, match="is a pipe or a device"):
+        list(raw_lines(path))
+
+
+@pytest.mark.parametrize("broken", ["write", "ftruncate"])
+def test_a_disk_that_fails_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """Where taking back what was written fails too, the first failure is the one that is told."""
+    file = LogFile(tmp_path / "log.jsonl")
+    file.append(['{"a":1}'])
+    if broken == "ftruncate":
+        with file.path.open("ab") as raw:
+            raw.write(b"torn")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC if broken == "write" else errno.EIO, "it broke")
+
+    monkeypatch.setattr(os, "ftruncate", fail)
+    monkeypatch.setattr(os, "write", fail)
+    with pytest.raises(DecisionLogError, match="it broke"):
+        file.append(['{"b":2}'])
+    assert file.repaired_bytes == 0
