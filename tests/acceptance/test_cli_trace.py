@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_runtime_ref.telemetry.logfile import LogFile, Rotation
+from agent_runtime_ref.telemetry.segments import closed_segments
 from tests.acceptance.command import WHO, Command, fact, file_of, order, question
 
 
@@ -188,3 +191,30 @@ def test_the_tour_as_json(command: Command) -> None:
     assert len(result["selected_records"]) == 2
     assert result["exclusions"] == {"trust_below_minimum": 1}
     assert steps[-1]["data"]["chain_ok"] is True
+
+
+def test_a_pipe_or_a_device_is_no_log(command: Command, tmp_path: Path) -> None:
+    """It is refused and never waited for, and nothing of it counts as a log that holds."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in (pipe, "/dev/null"):
+        for words in (("verify", name), ("inspect", "--log", name)):
+            answer = command("trace", *words)
+            assert (answer.code, answer.out) == (2, "")
+            assert "is a pipe or a device" in answer.err
+
+
+def test_a_closed_segment_alone_is_no_broken_chain(command: Command, tmp_path: Path) -> None:
+    """Its first line follows one that is elsewhere; what is changed in it is still told."""
+    file = LogFile(tmp_path / "log.jsonl", rotation=Rotation(max_bytes=10))
+    event = {"type": "event", "event_type": "x", "trace_id": "t", "timestamp": "2026-06-01T12:00:00Z"}
+    for number in range(3):
+        file.append([json.dumps(event | {"payload": {"number": number}})])
+    second = closed_segments(file.path)[1]
+    whole = command("trace", "inspect", "--log", second)
+    second.write_text(second.read_text().replace('"number": 1', '"number": 7'))
+    changed = command("trace", "inspect", "--log", second)
+
+    assert (whole.code, whole.err) == (0, "")
+    assert changed.code == 1
+    assert f"{second}:1: the chain of the log does not hold: hash" in changed.err

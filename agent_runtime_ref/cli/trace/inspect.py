@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
@@ -67,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def _warned(logs: Sequence[Log]) -> bool:
     """Say on stderr of each log where its chain stops to hold, and return whether one does."""
     from agent_runtime_ref.telemetry import chain
+    from agent_runtime_ref.telemetry.segments import first_number
 
     broken = False
     for log in logs:
@@ -74,7 +76,10 @@ def _warned(logs: Sequence[Log]) -> bool:
         if not log.is_sealed:
             continue
         seen: list[RawLine] = []
-        fault = chain.verify(_texts(log, seen))
+        # Of one closed segment, what comes before it is elsewhere.
+        first = first_number(Path(log.name)) if log.chain == "log" else None
+        start: dict[str, Any] = {} if first is None else {"seq": first - 1, "prev_hash": None}
+        fault = chain.verify(_texts(log, seen), **start)
         if fault is not None:
             broken = True
             place = f"{seen[-1].source}:{seen[-1].number}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_runtime_ref.cli.trace.log_shapes import considered_of, mappings, reasons_in, texts
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.reader import decision_of
 
@@ -78,7 +79,7 @@ def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
     if payload.get("record_id") == record_id and line["event_type"] in _FATES:
         outcome = {"outcome": _FATES[line["event_type"]], "at": line["timestamp"]}
         return outcome | {name: payload[name] for name in ("reasons", "rule_ids") if name in payload}
-    selected = [row["record_id"] for row in payload.get("selected") or ()]
+    selected = [row.get("record_id") for row in mappings(payload.get("selected"))]
     # Beside its decision line the event would say the same twice; a trace file has only the event.
     if line["event_type"] == "retrieval" and "type" not in line:
         return {"outcome": "returned" if record_id in selected else "not_returned", "at": line["timestamp"]}
@@ -86,7 +87,7 @@ def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
 
 
 def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
-    considered = line.get("considered")
+    considered = considered_of(line)
     if considered is None:
         return _fate_in_question(line, record_id)
     base = {
@@ -94,30 +95,33 @@ def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
         "requested_by": line["requested_by"],
         "at": line["timestamp"],
     }
-    for rank, row in enumerate(considered["returned"], start=1):
+    for rank, row in enumerate(considered.returned, start=1):
         if row[0] == record_id:
             return base | {"outcome": "returned", "rank": rank}
-    for row in considered["kept_out"]:
+    for row in considered.kept_out:
         if row[0] == record_id:
             return base | {"outcome": "kept_out", "reason": row[-1]}
     # Returned or kept out beyond what a line may hold: that is not the same as never looked at.
-    complete = considered["considered"] <= considered["considered_logged"]
-    return base | {"outcome": "not_considered" if complete else "not_in_log"}
+    return base | {"outcome": "not_considered" if considered.unnamed == 0 else "not_in_log"}
 
 
 def _fate_in_question(line: Line, record_id: str) -> dict[str, Any] | None:
     """Return what an OPA server said of a record that a question put to it."""
     asked, answer = line["input"].get("candidates"), line["result"]
     rows = asked if isinstance(asked, list) and "excluded" in answer else []
-    index = next((n for n, row in enumerate(rows) if row.get("record_id") == record_id), None)
+    ids = [row.get("record_id") if isinstance(row, Mapping) else None for row in rows]
+    index = ids.index(record_id) if record_id in ids else None
     if index is None:
         return None
     base = {"operation": line["input"].get("operation"), "requested_by": line["requested_by"]}
     base["at"] = line["timestamp"]
-    reasons = sorted(str(row.get("reason")) for row in answer["excluded"] if row.get("index") == index)
+    excluded = mappings(answer["excluded"])
+    reasons = sorted(str(row.get("reason")) for row in excluded if row.get("index") == index)
     if reasons:
         return base | {"outcome": "kept_out", "reason": reasons[0]}
-    return base | {"outcome": "admitted" if index in answer.get("admitted", ()) else "not_admitted"}
+    admitted = answer.get("admitted")
+    is_admitted = isinstance(admitted, list) and index in admitted
+    return base | {"outcome": "admitted" if is_admitted else "not_admitted"}
 
 
 def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
@@ -129,7 +133,7 @@ def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
         "not_in_log": f"`{record_id}` is not named by the line; it may have ranked below the limit",
         "not_returned": f"`{record_id}` was not returned; the decision log says why",
     }
-    why = ", ".join(fate.get("reasons") or ())
+    why = ", ".join(texts(fate.get("reasons")))
     otherwise = f"`{record_id}` was {outcome.replace('_', ' ')}" + (f": {why}" if why else "")
     return sentences.get(outcome, otherwise)
 
@@ -180,23 +184,23 @@ def _write_effects(result: Mapping[str, Any]) -> Iterator[str]:
 def _details(line: Line) -> Iterator[str]:
     if not _is_decision(line):
         return
-    revision = next((one.get("revision") for one in line.get("bundles", {}).values()), "unknown")
+    bundles = line.get("bundles")
+    revisions = mappings(list(bundles.values())) if isinstance(bundles, Mapping) else []
+    revision = next((one.get("revision") for one in revisions), "unknown")
     yield f"decision {line['decision_id']}, policy {revision}"
     for name in ("erased", "masked"):
-        if line.get(name):
-            yield f"{name}: {', '.join(line[name])}"
+        if pointers := texts(line.get(name)):
+            yield f"{name}: {', '.join(pointers)}"
     for name in ("deny", "quarantine"):
-        for row in line["result"].get(name) or ():
-            yield f"{name}: {row['reason']} ({row['rule_id']})"
-    considered = line.get("considered")
+        yield from (f"{name}: {one}" for one in reasons_in(line["result"].get(name)))
+    considered = considered_of(line)
     if considered is None:
         return
-    yield f"returned: {', '.join(row[0] for row in considered['returned']) or 'nothing'}"
-    for row in considered["kept_out"]:
+    yield f"returned: {', '.join(str(row[0]) for row in considered.returned) or 'nothing'}"
+    for row in considered.kept_out:
         yield f"kept out: {row[0]}, {row[-1]}"
-    hidden = considered["considered"] - considered["considered_logged"]
-    if hidden > 0:
-        yield f"and {hidden} more were considered"
+    if considered.unnamed > 0:
+        yield f"and {considered.unnamed} more were considered"
 
 
 def _line(place: str, document: Any) -> Line | None:
@@ -212,7 +216,7 @@ def _line(place: str, document: Any) -> Line | None:
     if decision is not None:
         line |= {"trace_id": decision.trace_id or decision.decision_id, "input": decision.input}
         line |= {"result": decision.result, "requested_by": decision.requested_by}
-    elif not isinstance(line.get("payload"), dict):
+    elif not isinstance(line.get("payload"), dict) or not isinstance(line["event_type"], str):
         raise _unreadable(place, "it is neither a decision nor an event")
     if not isinstance(line.get("trace_id"), str) or not isinstance(line.get("timestamp"), str):
         raise _unreadable(place, "it has no trace_id and timestamp")
@@ -220,7 +224,7 @@ def _line(place: str, document: Any) -> Line | None:
 
 
 def _is_decision(line: Line) -> bool:
-    return "payload" not in line
+    return not isinstance(line.get("payload"), dict)
 
 
 def _unreadable(place: str, reason: str) -> DocumentUnreadableError:
