@@ -61,6 +61,7 @@ def review_bundle(
         *rule_findings(rules),
         *silent,
         *reader.unnamed(),
+        *reader.unanswered(),
         *reader.settings_findings(),
     }
     return Review(

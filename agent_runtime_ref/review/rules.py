@@ -10,7 +10,7 @@ from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.metadata import RuleInfo
 from agent_runtime_ref.review.examples import Found, Search
 from agent_runtime_ref.review.model import ERROR, LOW, WARNING, Finding, RuleView
-from agent_runtime_ref.review.references import Look, Path, constants_of, look_of, used_settings
+from agent_runtime_ref.review.references import EACH, Look, Path, constants_of, look_of, used_settings
 from agent_runtime_ref.review.situations import Seed, Situation, situations
 from agent_runtime_ref.review.source import Block, Sources, sources_of
 from agent_runtime_ref.review.tested import Tested
@@ -74,15 +74,33 @@ class RuleReader:
                     ERROR, "rule-twice", f"{rule.file}:{rule.line}", f"{rule_id} is described twice"
                 )
 
+    def unanswered(self) -> Iterator[Finding]:
+        """Yield what METADATA describes and no statement answers with: words about no rule."""
+        answered = {rule_id for block in self._sources.blocks for rule_id in block.rule_ids}
+        for info in self._bundle.rules:
+            below = self._sources.below(info.file, info.line)
+            # A statement without an id of its own may make it of something; that is a finding already.
+            if info.rule_id not in answered and all(block.rule_ids for block in below):
+                message = f"METADATA describes {info.rule_id}, and no rule answers with it"
+                yield Finding(ERROR, "rule-unanswered", f"{info.file}:{info.line}", message)
+
     def settings_findings(self) -> Iterator[Finding]:
-        """Yield settings that a rule itself, not a helper, looks at and its METADATA does not name."""
+        """Yield settings that METADATA names otherwise than the rule's text does.
+
+        A rule is to name those that it looks at itself; those that its helpers look at it may name.
+        """
         for read in self._read():
+            place = f"{read.info.file}:{read.info.line}"
             own = look_of(read.parts, (), (), self._constants.get(read.info.package, {}))
-            unsaid = sorted({path[0] for path in own.settings} - set(read.info.settings))
-            unsaid = [name for name in unsaid if name in self._bundle.settings]
+            used = {path[0] for path in own.settings} & self._bundle.settings.keys()
+            unsaid = sorted(used - set(read.info.settings))
             if unsaid:
                 message = f"{read.info.rule_id} uses {', '.join(unsaid)}, which its METADATA does not name"
-                yield Finding(LOW, "setting-unnamed", f"{read.info.file}:{read.info.line}", message)
+                yield Finding(LOW, "setting-unnamed", place, message)
+            idle = sorted(set(read.info.settings) - used - {path[0] for path in read.look.settings})
+            if idle and EACH not in {path[0] for path in read.look.settings}:
+                message = f"{read.info.rule_id} does not use {', '.join(idle)}, which its METADATA names"
+                yield Finding(WARNING, "setting-unused", place, message)
 
     def _read(self) -> list[_Read]:
         described = {rule.rule_id: rule for rule in reversed(self._bundle.rules)}

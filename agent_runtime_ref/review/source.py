@@ -115,8 +115,9 @@ def _blocks(path: str, text: str) -> Iterator[Block]:
     }
     starts = [found for found in _START.finditer(code) if found["name"] not in _NO_RULE]
     others = [found.start() for found in _START.finditer(code) if found["name"] in ("package", "import")]
-    for found, end in zip(starts, [one.start() for one in starts[1:]] + [len(text)], strict=True):
-        end = min([end, *(one for one in others if one > found.start())])
+    bounds = [*(one.start() for one in starts), len(text)]
+    for found, following in zip(starts, bounds[1:], strict=True):
+        end = min([following, *(one for one in others if one > found.start())])
         part = code[found.start() : end].rstrip()
         raw = text[found.start() : found.start() + len(part)]
         first = text.count("\n", 0, found.start()) + 1

@@ -390,6 +390,31 @@ class TestFindings:
         assert (_found(answer), answer.code) == ([("setting-unnamed", "low")], 0)
         assert _rules(answer.document)["MEM-W-111"]["settings"] == {"limits": {"size_bytes_max": 65_536}}
 
+    def test_a_setting_that_the_rule_does_not_use(self, command: Command, tmp_path: Path) -> None:
+        """Named in METADATA alone it would make a reader believe in a bound that there is not."""
+        policies = small(tmp_path)
+        path = policies / "memory/write/write.rego"
+        text = path.read_text(encoding="utf-8").replace("settings: [limits]", "settings: [limits, classes]")
+        path.write_text(text, encoding="utf-8")
+
+        answer = _reviewed(command, policies)
+
+        assert (_found(answer), answer.code) == ([("setting-unused", "warning")], 0)
+        (finding,) = answer.document["findings"]
+        assert finding["message"] == "MEM-W-111 does not use classes, which its METADATA names"
+
+    @pytest.mark.parametrize("below", ["", FRIDAY.rpartition("settings: []\n")[2].replace("990", "989")])
+    def test_metadata_without_its_rule(self, command: Command, tmp_path: Path, below: str) -> None:
+        """Words above nothing, or above another rule, are an error: nobody decides what they promise."""
+        policies = small(tmp_path)
+        with_rule(policies, FRIDAY.rpartition("settings: []\n")[0] + "settings: []\n" + below)
+
+        answer = _reviewed(command, policies)
+
+        told = {one["message"] for one in answer.document["findings"] if one["id"] == "rule-unanswered"}
+        assert told == {"METADATA describes MEM-W-990, and no rule answers with it"}
+        assert answer.code == 1
+
 
 class TestPlaces:
     """Folders and archives, and what is neither."""

@@ -175,7 +175,7 @@ quarantine contains {"index": index, "rule_id": "MEM-W-203", "reason": "exfiltra
 #   scope: candidate
 #   controls: [OWASP-LLM02, GDPR-5-1-C]
 #   attributes: [findings]
-#   settings: [classes]
+#   settings: []
 obligations contains {"index": index, "type": "redact", "rule_id": "MEM-W-301", "findings": types} if {
 	input.operation == "write"
 	some index, candidate in input.candidates
