@@ -10,6 +10,7 @@ from typing import Any
 from agent_runtime_ref.clock import Ids, instant
 from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord
 from agent_runtime_ref.enforcement.detectors import Finding, redact
+from agent_runtime_ref.enforcement.names import folded
 from agent_runtime_ref.enforcement.prepared import REDACTABLE, Context, Prepared
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.stores.base import Change, Head, Waiting
@@ -101,10 +102,15 @@ def _waiting(item: Prepared, record: MemoryRecord, context: Context) -> Waiting:
 
 def writer_digests(store_key: bytes, memory_id: str, caller: Caller) -> tuple[bytes, bytes | None]:
     """Return the digests that stand for a caller beside one record: of the principal, and of its agent."""
-    principal = writer_digest(store_key, caller.tenant_id, memory_id, caller.principal_id)
+    principal = name_digest(store_key, memory_id, caller, caller.principal_id)
     if caller.agent_id is None:
         return principal, None
-    return principal, writer_digest(store_key, caller.tenant_id, memory_id, caller.agent_id)
+    return principal, name_digest(store_key, memory_id, caller, caller.agent_id)
+
+
+def name_digest(store_key: bytes, memory_id: str, caller: Caller, name: str) -> bytes:
+    """Return the digest of one of a caller's names, the same for names that may be one person's."""
+    return writer_digest(store_key, caller.tenant_id, memory_id, folded(name))
 
 
 def expiry(created_us: int, ttl_days: int | None, pinned_us: int | None) -> datetime | None:

@@ -155,7 +155,8 @@ class Attributes:
         names = {self.words.safe(subject): pseudonym(tenant_id, subject, subject) for subject in subjects}
         shown: dict[str, Any] = _replaced(dict(document), names) if names else dict(document)
         own = caller.own_subject
-        shown["caller"] = {**shown["caller"], "subject": pseudonym(tenant_id, own, own)}
+        if document["caller"]["subject"] == self.words.safe(own):
+            shown["caller"] = {**shown["caller"], "subject": pseudonym(tenant_id, own, own)}
         keys = document.get("query", {}).get("keys")
         if subjects and keys:
             masks = [pseudonym(tenant_id, subjects[0], key) for key in keys]

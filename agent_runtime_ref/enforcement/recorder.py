@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_runtime_ref.clock import Clock, Ids
@@ -71,14 +71,28 @@ class Recorder:
         """Return the frame of a gate call, stamped now."""
         words = self._attributes.words
         self._attributes.pseudonyms.refresh()
-        return Call(
+        call = Call(
             caller=caller,
             operation=operation,
             trace_id=words.safe(trace_id or caller.trace_id or self._ids.new("trc")),
             session_id=words.optional(session_id or caller.session_id),
             at_us=self._clock.now_us(),
-            subjects=subjects,
+            subjects=(),
         )
+        return self.about(call, subjects) if subjects else call
+
+    def about(self, call: Call, subjects: tuple[str, ...]) -> Call:
+        """Return the frame of a call that turns out to be about `subjects`; no id in it is one of theirs."""
+        trace_id = self._unnamed(call.caller, subjects, call.trace_id)
+        session_id = self._unnamed(call.caller, subjects, call.session_id)
+        return replace(call, trace_id=trace_id or call.trace_id, session_id=session_id, subjects=subjects)
+
+    def _unnamed(self, caller: Caller, subjects: tuple[str, ...], word: str | None) -> str | None:
+        """Return a word of a call as it may be logged: a session may be called after its user."""
+        for subject in subjects:
+            if word == self._attributes.words.safe(subject):
+                return self._attributes.pseudonyms.of(caller.tenant_id, subject, subject)
+        return word
 
     def decision(
         self,
@@ -115,7 +129,7 @@ class Recorder:
             "session_id": call.session_id,
             "tenant_id": words.safe(call.caller.tenant_id),
             "principal_id": self._principal(call),
-            "agent_id": words.optional(call.caller.agent_id),
+            "agent_id": self._unnamed(call.caller, call.subjects, words.optional(call.caller.agent_id)),
             "decision_id": decision.decision_id,
         }
         decided = _decided(decision) if decides else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord
 from agent_runtime_ref.contracts.caller import require_text
-from agent_runtime_ref.enforcement.amend import writer_digests
+from agent_runtime_ref.enforcement.amend import name_digest, writer_digests
 from agent_runtime_ref.enforcement.attributes import Attributes
+from agent_runtime_ref.enforcement.names import may_be_one
 from agent_runtime_ref.enforcement.prepared import Context, Prepared, context_of, document_of, prepared
 from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError
+from agent_runtime_ref.recall.analysis import normalize_text
 from agent_runtime_ref.stores.attributes import TRUST_RANKS
 from agent_runtime_ref.stores.base import Head, Queued, Store
 
@@ -40,7 +43,8 @@ class Request:
             if not isinstance(value, str):
                 raise DocumentTypeError(f"{name}: must be a string", path=name)
             require_text(name, value)
-            if not value.strip():
+            # Blanks, and signs that nobody sees, are no reason.
+            if not any(letter.isalnum() for letter in value):
                 raise DocumentValueError(f"{name}: must not be empty", path=name)
         if len(self.reason) > REASON_CHARS_MAX:
             raise DocumentValueError(
@@ -120,14 +124,46 @@ def question(
     return {
         "operation": request.operation,
         "now_ns": now_us * 1000,
-        "caller": attributes.caller(request.caller),
+        "caller": _caller(request.caller, look, attributes),
         "candidates": [_candidate(request, look, attributes)],
         "review": {
-            "reason": attributes.words.safe(reason),
+            "reason": reason_word(request, look, attributes),
             "reason_chars": len(reason),
             "reason_findings": sorted({finding.type for finding in scanner.scan({"reason": reason})}),
         },
     }
+
+
+def reason_word(request: Request, look: Look, attributes: Attributes) -> str:
+    """Return the reason as it may be logged: a word out of the record, or for whom it is about, never is.
+
+    What is said of a record about somebody goes with that one's key when that one is forgotten.
+    """
+    reason, waiting = request.reason, look.waiting
+    shown = attributes.words.safe(reason)
+    if waiting is None or (shown == reason and not _is_out_of(waiting.queued.record, reason)):
+        return shown
+    subject = waiting.queued.record.subject
+    if subject is None:
+        return attributes.words.digest(reason)
+    return attributes.pseudonyms.of(request.caller.tenant_id, subject, reason)
+
+
+def _is_out_of(record: MemoryRecord, word: str) -> bool:
+    """Tell whether a word stands in what a record says, or names whom it is about."""
+    told = (record.content, record.summary, record.key)
+    text = normalize_text(" ".join(one for one in told if one is not None))
+    as_a_word = rf"(?<![a-z0-9_]){re.escape(normalize_text(word))}(?![a-z0-9_])"
+    return may_be_one(word, record.subject) or re.search(as_a_word, text) is not None
+
+
+def _caller(caller: Caller, look: Look, attributes: Attributes) -> dict[str, Any]:
+    """Return who asks; whoever may be the one that the record is about acts for that one."""
+    names = (caller.own_subject, caller.principal_id, caller.agent_id)
+    shown, subject = attributes.caller(caller), look.subject
+    if subject is not None and any(may_be_one(name, subject) for name in names):
+        shown["subject"] = attributes.words.safe(subject)
+    return shown
 
 
 def _candidate(request: Request, look: Look, attributes: Attributes) -> dict[str, Any]:
@@ -142,8 +178,12 @@ def _candidate(request: Request, look: Look, attributes: Attributes) -> dict[str
 def _queue(request: Request, waiting: Waiting) -> dict[str, Any]:
     record, kept = waiting.queued.record, waiting.queued.waiting
     assert record.created_at is not None, "a record is given its instant before it is stored"
-    principal, agent = writer_digests(waiting.context.store_key, record.memory_id, request.caller)
+    store_key, caller = waiting.context.store_key, request.caller
+    principal, agent = writer_digests(store_key, record.memory_id, caller)
     written_by = (None, None) if kept is None else (kept.principal, kept.agent)
+    acted_for = name_digest(store_key, record.memory_id, caller, caller.own_subject)
+    if acted_for in written_by:
+        principal = acted_for  # who acts for the writer has the writer's two eyes
     return {
         "trust_rank": TRUST_RANKS[record.trust_level],
         "created_ns": microseconds(record.created_at) * 1000,

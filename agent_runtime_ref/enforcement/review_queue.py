@@ -105,7 +105,7 @@ class ReviewGate:
     def _asked(self, request: Request) -> _Asked:
         call = self._frame(request, ())
         look = looked_at(request, store=self._store, scanner=self._scanner, now_us=call.at_us)
-        call = replace(call, subjects=subjects_named(request.caller, look.subject))
+        call = self._recorder.about(call, subjects_named(request.caller, look.subject))
         document = question(
             request, look, attributes=self._attributes, scanner=self._scanner, now_us=call.at_us
         )
@@ -242,7 +242,7 @@ class ReviewGate:
         record = asked.look.waiting.queued.record
         payload = {
             "record_id": safe(record.memory_id),
-            "reason": safe(asked.request.reason),
+            "reason": asked.document["review"]["reason"],
             "memory_class": safe(record.memory_class),
             "kind": safe(record.kind),
             **facts,

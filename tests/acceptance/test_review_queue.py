@@ -20,7 +20,7 @@ from agent_runtime_ref.errors import (
 )
 from agent_runtime_ref.runtime import Inspection
 from tests.reviewing import ATTACK, NOW, OTHER, REVIEWER, held, refusal, shown
-from tests.support import TENANT, caller, candidate, events
+from tests.support import TENANT, caller, candidate, events, query
 
 # --- who, and why -------------------------------------------------------------------------------------------
 
@@ -212,3 +212,94 @@ def test_writers_are_digests_that_tell_nothing_of_each_other(memory: GovernedMem
 
     assert len({one["written_by"]["principal"] for one in queues}) == 2
     assert len({one["reviewer"]["principal"] for one in queues}) == 2
+
+
+SVC = caller(principal_id="svc", agent_id="bot-1")
+FOR_USER_9 = caller(principal_id="svc", subject="user-9")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["SVC", "svc ", " svc", "svc\u00a0", "s\u200bvc", "\uff53\uff56\uff43", "\u0455vc", "s\u0301vc", "BOT-1"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("role", ["principal_id", "agent_id"])
+def test_a_name_that_looks_like_the_writers_has_the_writers_eyes(
+    memory: GovernedMemory, role: str, name: str
+) -> None:
+    """Case, blanks, invisible signs and letters of other alphabets make no second person of the first."""
+    record_id = held(memory, by=SVC)
+    who = {"principal_id": "ada", role: name}
+
+    assert refusal(memory, record_id, Caller(TENANT, roles=["reviewer"], **who)).reasons == ("four_eyes",)
+    assert memory.release(record_id, caller=REVIEWER, reason="SEC-1").record is not None
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        {"principal_id": "user-9", "subject": "user-7"},
+        {"principal_id": "ada", "agent_id": "user-9"},
+        {"principal_id": "USER-9"},
+        {"principal_id": "ada", "subject": "user-9\u200b"},
+        {"principal_id": "ada", "subject": "svc"},
+    ],
+    ids=str,
+)
+def test_neither_whom_it_is_about_nor_a_deputy_releases_it(
+    memory: GovernedMemory, who: dict[str, str]
+) -> None:
+    """Whatever part of a caller names the subject, or whom it acts for, is looked at; the log agrees."""
+    record_id = held(memory, by=FOR_USER_9, subject="user-9")
+
+    decision = refusal(memory, record_id, Caller(TENANT, roles=["reviewer"], **who))
+
+    assert decision.reasons == ("four_eyes",)
+    lines = [json.loads(line) for line in memory.log_lines()]
+    decided = [one for one in lines if one["type"] == "decision"][-1]
+    record, asks = decided["input"]["candidates"][0], decided["input"]["caller"]
+    queue = record["queue"]
+    assert decided["decision_id"] == decision.decision_id
+    assert (
+        asks["subject"] == record["subject"]
+        or queue["reviewer"]["principal"] == queue["written_by"]["principal"]
+    )
+
+
+@pytest.mark.parametrize("reason", ["\u200b", "\u2060\ufeff", "...", " - "], ids=ascii)
+def test_signs_that_say_nothing_are_no_reason(memory: GovernedMemory, reason: str) -> None:
+    """A reason has a letter or a digit of some alphabet in it."""
+    record_id = held(memory)
+    with pytest.raises(DocumentValueError, match="must not be empty"):
+        memory.release(record_id, caller=REVIEWER, reason=reason)
+    assert memory.release(record_id, caller=REVIEWER, reason="\u8bef\u62a5").record is not None
+
+
+@pytest.mark.parametrize("step", ["release", "reject"])
+@pytest.mark.parametrize("subject", [None, "user-9"])
+def test_a_reason_out_of_the_record_is_not_in_the_log(
+    memory: GovernedMemory, trace: Path, step: str, subject: str | None
+) -> None:
+    """A word of the content, the key or the subject's id is a plain word too, and stays out all the same."""
+    by = caller(principal_id="svc", subject=subject)
+    for number, reason in enumerate(["Xylophone", "my-key", "user-9"]):
+        if subject is None and reason == "user-9":
+            continue
+        record_id = held(memory, f"{OTHER} xylophone {number}", by=by, subject=subject, key="my-key")
+        getattr(memory, step)(record_id, caller=REVIEWER, reason=reason)
+
+    told = "".join([*memory.log_lines(), trace.read_text(encoding="utf-8")]).casefold()
+    assert "xylophone" not in told
+    assert "user-9" not in told
+    assert '"reason":"my-key"' not in told.replace(" ", "")
+
+
+def test_ids_of_a_call_that_name_the_subject_are_pseudonyms(memory: GovernedMemory) -> None:
+    """Session, trace and agent may be called after a user, who is to be gone from the log once forgotten."""
+    named = {"session_id": "user-9", "trace_id": "user-9", "agent_id": "user-9"}
+    by = caller(principal_id="svc", subject="user-9", **named)
+    record_id = held(memory, by=by, subject="user-9")
+    memory.read(query(principal_id="svc", trace_id="user-9", session_id="user-9"), caller=by)
+    memory.reject(record_id, caller=Caller(TENANT, "ada", roles=["reviewer"], **named), reason="SEC-1")
+
+    assert "user-9" not in "".join([*memory.log_lines(), *memory.log_lines(read=True)])
