@@ -6,6 +6,7 @@ is to say: there is no index that a crash could leave behind wrong.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -89,10 +90,15 @@ def _is_rotated(path: Path) -> bool:
 def _opened(stack: ExitStack, path: Path) -> IO[bytes]:
     """Return a file that can be read from its beginning and has an end; nothing else is waited for."""
     try:
-        file = stack.enter_context(os.fdopen(os.open(path, os.O_RDONLY | _AT_ONCE), "rb"))
+        descriptor = os.open(path, os.O_RDONLY | _AT_ONCE)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            os.close(descriptor)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     except OSError as error:
         raise _unreadable(path, error) from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    file = stack.enter_context(os.fdopen(descriptor, "rb"))
+    if not stat.S_ISREG(mode):
         reason = "it is a pipe or a device; copy what it gives into a file, and name that"
         raise DocumentUnreadableError(f"log `{path}` not readable: {reason}", source=str(path))
     return file
