@@ -14,7 +14,7 @@ LOCK_HEADER := \# Written by `make lock` from pyproject.toml, for Python 3.11 to
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test docs lint lint-rego parity test-wheel bench bench-large bench-peers eval-detectors mutation lock clean
+.PHONY: help setup demo test docs lint lint-rego parity test-wheel bench bench-large bench-peers bench-recall eval-detectors mutation lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -73,6 +73,9 @@ bench-large: $(STAMP)  ## the numbers at 1,000,000 records
 
 bench-peers: $(STAMP)  ## what a user might pick instead, each in its own environment
 	@$(BIN)/python -m bench.peers
+
+bench-recall: $(STAMP)  ## how well each ranker recalls, on a labelled set in English and Chinese
+	@$(BIN)/python -m bench.recall
 
 eval-detectors: $(STAMP)  ## how many attacks the detectors catch, and how many harmless texts they flag
 	@$(BIN)/python -m tests.eval_detectors

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from agent_runtime_ref.contracts.stored import StoredMemory
+    from agent_runtime_ref.recall.engine import Ranker
     from agent_runtime_ref.recall.hits import RecallResult
 
 __all__ = ["AsyncGovernedMemory"]
@@ -71,10 +72,18 @@ class AsyncGovernedMemory:
         return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
 
     async def recall(
-        self, text: str, *, caller: Caller, purpose: str = "answer_generation", limit: int = 5
+        self,
+        text: str,
+        *,
+        caller: Caller,
+        purpose: str = "answer_generation",
+        limit: int = 5,
+        ranker: Ranker | None = None,
     ) -> RecallResult:
         """Return the caller's conversations that answer `text`, as far as the policy shows them."""
-        return await self._run(lambda: self._memory.recall(text, caller=caller, purpose=purpose, limit=limit))
+        return await self._run(
+            lambda: self._memory.recall(text, caller=caller, purpose=purpose, limit=limit, ranker=ranker)
+        )
 
     async def latest_profile(
         self, *, caller: Caller, purpose: str = "personalization"

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
+    from agent_runtime_ref.recall.engine import Ranker
     from agent_runtime_ref.recall.hits import RecallResult
 
 __all__ = ["Chain", "GovernedMemory", "Inspection", "migrate_store"]
@@ -217,14 +218,21 @@ class GovernedMemory:
         return self._gates.reads.read(query, caller=caller, text=text, operation=operation)
 
     def recall(
-        self, text: str, *, caller: Caller, purpose: str = "answer_generation", limit: int = 5
+        self,
+        text: str,
+        *,
+        caller: Caller,
+        purpose: str = "answer_generation",
+        limit: int = 5,
+        ranker: Ranker | None = None,
     ) -> RecallResult:
         """Return the caller's conversations that answer `text`, best first, as far as the policy shows them.
 
-        Nothing is written but the decision; a hit carries its id. See `Recaller.recall` for what it raises.
+        Nothing is written but the decision; a hit carries its id. `ranker` takes the place of words and time.
+        See `Recaller.recall` for what it raises.
         """
         self._check(caller)
-        return self._gates.recalls.recall(text, caller=caller, purpose=purpose, limit=limit)
+        return self._gates.recalls.recall(text, caller=caller, purpose=purpose, limit=limit, ranker=ranker)
 
     def latest_profile(self, *, caller: Caller, purpose: str = "personalization") -> StoredMemory | None:
         """Return the caller's profile snapshot that was captured last, for the start of a conversation."""

@@ -28,7 +28,7 @@ from agent_runtime_ref.errors import PolicyDeniedError, UsageError
 from agent_runtime_ref.resources import user_of
 
 if TYPE_CHECKING:
-    from agent_runtime_ref.recall import RecallResult
+    from agent_runtime_ref.recall import Ranker, RecallResult
     from agent_runtime_ref.remote_memory import GovernedFile
     from agent_runtime_ref.runtime import GovernedMemory
 
@@ -54,6 +54,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("text", metavar="TEXT", help="what to look for, in words that stood there")
     parser.add_argument("--limit", type=int, default=5, metavar="N", help="1 to 10 hits; default: 5")
     parser.add_argument("--demo", action="store_true", help="over a teaching set in a store that is removed")
+    parser.add_argument(
+        "--ranker",
+        choices=("lexical", "bm25", "hybrid"),
+        default="lexical",
+        help="hybrid needs the extra `embeddings`; default: lexical",
+    )
     group = parser.add_argument_group("whose memory, and who looks")
     group.add_argument(
         "--user",
@@ -107,12 +113,14 @@ def _from_store(args: argparse.Namespace) -> RecallResult:
     principal = args.principal or args.user or user_of()
     caller = Caller(args.tenant, principal, subject=args.user, roles=tuple(args.role or ()))
     with opened(args) as memory:
-        return memory.recall(args.text, caller=caller, purpose=args.purpose, limit=args.limit)
+        ranker = _ranker(args)
+        return memory.recall(args.text, caller=caller, purpose=args.purpose, limit=args.limit, ranker=ranker)
 
 
 def _from_file(args: argparse.Namespace, governed: GovernedFile) -> RecallResult:
     """Return what a user's own file recalls, and say what of it the write gate did not admit."""
-    result = governed.recall(args.text, purpose=args.purpose, limit=args.limit)
+    ranker = _ranker(args)
+    result = governed.recall(args.text, purpose=args.purpose, limit=args.limit, ranker=ranker)
     reasons: Counter[str] = Counter()
     for _, outcome in governed.outcomes():
         if isinstance(outcome, PolicyDeniedError) or outcome.effect != "allow":
@@ -121,6 +129,15 @@ def _from_file(args: argparse.Namespace, governed: GovernedFile) -> RecallResult
         told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         note(f"records of `{governed.store.path}` that the write policy did not admit: {told}")
     return result
+
+
+def _ranker(args: argparse.Namespace) -> Ranker | None:
+    """Return what ranks in place of words and time."""
+    if args.ranker == "lexical":
+        return None
+    from agent_runtime_ref.recall import HybridRanker, packaged_embedder
+
+    return HybridRanker(packaged_embedder() if args.ranker == "hybrid" else None)
 
 
 @contextmanager

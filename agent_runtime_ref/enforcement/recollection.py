@@ -21,7 +21,7 @@ from agent_runtime_ref.recall.rank import RankKey
 from agent_runtime_ref.recall.score import RECENCY_MILLIONTHS, age_us, score_millionths
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
 
-__all__ = ["Found", "Gather", "ranked_answer", "ranked_page"]
+__all__ = ["Found", "Gather", "Verdicts", "ranked_answer", "ranked_page", "rescored"]
 
 Verdicts = Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]
 Key = tuple[int, int, int, str]
@@ -87,6 +87,11 @@ _REORDERED = _Reordered()
 def reordered(found: Found) -> Match:
     """Return a match whose score is recall's."""
     return Match(_REORDERED, found)
+
+
+def rescored(match: Match, total: int) -> Match:
+    """Return a match with the score that a ranker gave it, in millionths."""
+    return Match(_REORDERED, Found(match, match.record(), 0, (0, 0, 0, match.memory_id), total))
 
 
 def ranked_page(store: Store, request: SearchRequest) -> SearchPage:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import ScoreBreakdown as RecallScoreBreakdown
     from agent_runtime_ref.recall.candidates import RecallCandidate, build_recall_candidates
-    from agent_runtime_ref.recall.engine import RecallEngine
+    from agent_runtime_ref.recall.embedding import Embedder, packaged_embedder
+    from agent_runtime_ref.recall.engine import Ranker, RecallEngine
     from agent_runtime_ref.recall.hits import (
         RecallHit,
         RecallResult,
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
         score_recall_candidate,
         stable_rank_recall_candidates,
     )
+    from agent_runtime_ref.recall.hybrid import HybridRanker
     from agent_runtime_ref.recall.query import RecallQuery, normalize_recall_query
     from agent_runtime_ref.recall.render import render_recall_context, render_remote_profile
 
 __all__ = [
+    "Embedder",
+    "HybridRanker",
+    "Ranker",
     "RecallCandidate",
     "RecallEngine",
     "RecallHit",
@@ -33,6 +38,7 @@ __all__ = [
     "RecallScoreBreakdown",
     "build_recall_candidates",
     "normalize_recall_query",
+    "packaged_embedder",
     "render_recall_context",
     "render_remote_profile",
     "score_recall_candidate",
@@ -41,7 +47,8 @@ __all__ = [
 
 _HOMES = {
     "candidates": ("RecallCandidate", "build_recall_candidates"),
-    "engine": ("RecallEngine",),
+    "embedding": ("Embedder", "packaged_embedder"),
+    "engine": ("Ranker", "RecallEngine"),
     "hits": (
         "RecallHit",
         "RecallResult",
@@ -49,6 +56,7 @@ _HOMES = {
         "score_recall_candidate",
         "stable_rank_recall_candidates",
     ),
+    "hybrid": ("HybridRanker",),
     "query": ("RecallQuery", "normalize_recall_query"),
     "render": ("render_recall_context", "render_remote_profile"),
 }

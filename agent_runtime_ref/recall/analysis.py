@@ -84,6 +84,11 @@ def record_terms(summary: str | None, content: str) -> frozenset[str]:
     return terms | frozenset(_tokens(summary, singles=True)) if summary else terms
 
 
+def record_tokens(summary: str | None, content: str) -> tuple[str, ...]:
+    """The terms of a record's searchable text as often as they stand there, in their order."""
+    return (*_tokens(summary or "", singles=True), *_tokens(content, singles=True))
+
+
 def label_terms(kind: str, key: str | None) -> frozenset[str]:
     """The words of kind and key, by which a record is found where no term is in its text."""
     terms = frozenset(_tokens(kind, singles=True))

@@ -12,7 +12,7 @@ from agent_runtime_ref.recall.hits import RecallHit, RecallResult, stable_rank_r
 from agent_runtime_ref.recall.query import Moment, RecallQuery, moment_of, normalize_recall_query
 from agent_runtime_ref.recall.term_index import TermIndex
 
-__all__ = ["NO_MATCHING_TERMS", "RecallEngine", "Records"]
+__all__ = ["NO_MATCHING_TERMS", "Find", "Rank", "Ranker", "RecallEngine", "Records"]
 
 NO_MATCHING_TERMS = "no_matching_terms"
 
@@ -44,6 +44,28 @@ class Rank(Protocol):
         self, query: RecallQuery, candidates: Sequence[RecallCandidate], *, as_of: Moment
     ) -> Sequence[RecallHit]:
         """Return every candidate as a hit, best first."""
+
+
+class Ranker(Protocol):
+    """A way of finding together with a way of ranking; it counts over the records that it is given.
+
+    INVARIANT: an answer depends on the query, the instant and these records alone. So records that a caller
+    may not see, which are never among them, change nothing.
+    """
+
+    @property
+    def finds_by_meaning(self) -> bool:
+        """Whether a record that shares no term with the query may be found."""
+
+    def find(
+        self, query: RecallQuery, records: Sequence[StoredMemory]
+    ) -> tuple[Sequence[RecallCandidate], int]:
+        """As `Find`."""
+
+    def rank(
+        self, query: RecallQuery, candidates: Sequence[RecallCandidate], *, as_of: Moment
+    ) -> Sequence[RecallHit]:
+        """As `Rank`."""
 
 
 class RecallEngine:

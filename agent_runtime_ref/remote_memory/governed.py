@@ -16,6 +16,7 @@ from agent_runtime_ref.contracts.stored import MemoryKind, StoredMemory
 from agent_runtime_ref.enforcement.write import Outcome
 from agent_runtime_ref.errors import RemoteMemoryScopeError
 from agent_runtime_ref.recall.candidates import retracted_ids
+from agent_runtime_ref.recall.engine import Ranker
 from agent_runtime_ref.recall.hits import RecallResult
 from agent_runtime_ref.remote_memory.store import RemoteMemoryStore, user_scope_of
 from agent_runtime_ref.runtime import GovernedMemory
@@ -50,14 +51,22 @@ class GovernedFile:
         self._taken: Sequence[StoredMemory] = ()
         self._outcomes: list[tuple[str, Outcome]] = []
 
-    def recall(self, text: str, *, purpose: str = "answer_generation", limit: int = 5) -> RecallResult:
+    def recall(
+        self,
+        text: str,
+        *,
+        purpose: str = "answer_generation",
+        limit: int = 5,
+        ranker: Ranker | None = None,
+    ) -> RecallResult:
         """Return the user's conversations that answer `text`; see `GovernedMemory.recall`.
 
         Raises:
             RemoteMemoryError: the file cannot be read, or is not this user's.
         """
         with self._guard:
-            return self._current().recall(text, caller=self.caller, purpose=purpose, limit=limit)
+            memory = self._current()
+            return memory.recall(text, caller=self.caller, purpose=purpose, limit=limit, ranker=ranker)
 
     def latest_profile(self, *, purpose: str = "personalization") -> StoredMemory | None:
         """Return the snapshot that was captured last, as far as the policy shows it."""

@@ -13,12 +13,18 @@ import pytest
 from agent_runtime_ref import AsyncGovernedMemory, Caller, GovernedMemory, Origin, PolicyDeniedError
 from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts.stored import MemoryKind
+from agent_runtime_ref.enforcement import ranked
 from agent_runtime_ref.enforcement.recollection import FIRST_TAKE
-from agent_runtime_ref.errors import RemoteMemoryScopeError, RemoteMemoryValidationError
-from agent_runtime_ref.recall import RecallEngine
+from agent_runtime_ref.errors import (
+    RemoteMemoryScopeError,
+    RemoteMemoryValidationError,
+    StoreCapabilityError,
+)
+from agent_runtime_ref.recall import HybridRanker, RecallEngine
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.testing import NOW_US, CountedIds, FaultyStore, FrozenClock, LyingStore
 from tests.acceptance.test_foreign_bundle import NOT_IN_THE_PLAN
+from tests.hash_embedding import HashEmbedding
 from tests.recalling import SCOPE, Held, ago, loaded, stored
 from tests.support import caller, candidate, events
 
@@ -304,3 +310,78 @@ def test_the_asynchronous_facade_recalls_too() -> None:
                 return [hit.memory_id for hit in result.hits], profile and profile.memory_id
 
     assert asyncio.run(scenario()) == (["c-1"], "p-1")
+
+
+RANKERS = [HybridRanker(), HybridRanker(HashEmbedding(), floor=0.3)]
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=["BM25", "hybrid"])
+def test_another_ranker_is_given_what_the_policy_admits(store_url: str, ranker: HybridRanker) -> None:
+    """The answer is that of the pure pipeline with this ranker over the admitted records."""
+    records = [
+        stored(f"c-{number}", "sqlite wal " * (number % 3 + 1), captured=ago(number)) for number in range(9)
+    ]
+    untrusted = candidate(
+        "sqlite sqlite", kind="conversation", source="agent_authored", subject="user-42", provenance="turn-1"
+    )
+    with opened(store_url) as memory:
+        loaded(memory, records, caller())
+        memory.write(untrusted, caller=caller())
+        loaded(memory, [stored("x-1", "sqlite", user="user-43")], caller(principal_id="user-43"))
+        governed = memory.recall("sqlite log", caller=caller(), ranker=ranker)
+    engine = RecallEngine(Held(records), find=ranker.find, rank=ranker.rank)
+    pure = engine.recall("sqlite log", as_of=instant(NOW_US))
+
+    assert [(hit.memory_id, hit.score_breakdown) for hit in governed.hits] == [
+        (hit.memory_id, hit.score_breakdown) for hit in pure.hits
+    ]
+    assert {hit.decision_id for hit in governed.hits} == {governed.decision and governed.decision.decision_id}
+    assert governed.candidate_records == pure.candidate_records
+    assert governed.searched_records == pure.searched_records + 1
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=["BM25", "hybrid"])
+def test_another_ranker_tells_what_the_policy_kept_out(ranker: HybridRanker) -> None:
+    """The same two reasons for the same two cases."""
+    untrusted = candidate(
+        "sqlite", kind="conversation", source="agent_authored", subject="user-42", provenance="turn-1"
+    )
+    with opened() as memory:
+        memory.write(untrusted, caller=caller())
+        kept_out = memory.recall("sqlite", caller=caller(), ranker=ranker)
+        nothing = memory.recall("zebra", caller=caller(), ranker=ranker)
+
+    assert (kept_out.hits, kept_out.empty_reason) == ((), "excluded_by_policy")
+    assert (kept_out.searched_records, kept_out.candidate_records) == (1, 0)
+    assert nothing.empty_reason == "no_matching_terms"
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=["BM25", "hybrid"])
+def test_another_ranker_after_a_rule_beyond_the_plan(tmp_path: Path, ranker: HybridRanker) -> None:
+    """The policy is asked about each record before any is ranked."""
+    folder = tmp_path / "policies"
+    shutil.copytree(policies_path(None), folder)
+    module = folder / "memory" / "read" / "filters.rego"
+    rule = NOT_IN_THE_PLAN.replace("external_tool", "user_input")
+    module.write_text(module.read_text(encoding="utf-8") + rule, encoding="utf-8")
+    said = candidate("sqlite", kind="conversation", source="user_input", provenance="turn-1")
+    with opened(policies=folder) as memory:
+        memory.write(said, caller=caller())
+        loaded(memory, [stored("c-1", "sqlite"), stored("c-2", "sqlite wal")], caller())
+        result = memory.recall("sqlite", caller=caller(), limit=1, ranker=ranker)
+
+    assert len(result.hits) == 1
+    assert (result.searched_records, result.candidate_records) == (3, 2)
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=["BM25", "hybrid"])
+def test_more_records_than_a_ranker_may_be_given(
+    monkeypatch: pytest.MonkeyPatch, ranker: HybridRanker
+) -> None:
+    """An answer from a part of them would be another answer, so there is none."""
+    monkeypatch.setattr(ranked, "RANKED_MAX", 2)
+    with opened() as memory:
+        loaded(memory, [stored(f"c-{number}", "sqlite") for number in range(3)], caller())
+        with pytest.raises(StoreCapabilityError, match="2 records and 3 match"):
+            memory.recall("sqlite", caller=caller(), ranker=ranker)
+        assert len(memory.recall("sqlite", caller=caller()).hits) == 3

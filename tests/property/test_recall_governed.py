@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_runtime_ref import Caller, GovernedMemory
 from agent_runtime_ref.clock import instant
-from agent_runtime_ref.recall import RecallEngine, RecallResult
+from agent_runtime_ref.recall import HybridRanker, RecallEngine, RecallResult
 from agent_runtime_ref.testing import NOW_US, CountedIds, FrozenClock
+from tests.hash_embedding import HashEmbedding
 from tests.recalling import Held, ago, loaded, stored
 from tests.support import caller
 
@@ -48,10 +50,18 @@ def test_governed_and_pure_recall_agree(
     assert told(governed) == told(pure)
 
 
-@settings(max_examples=25)
+RANKERS = {"lexical": None, "BM25": HybridRanker(), "hybrid": HybridRanker(HashEmbedding(), floor=0.3)}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+@settings(max_examples=20)
 @given(mine=rows, theirs=rows, text=texts, limit=st.integers(1, 10))
 def test_records_of_others_change_nothing(
-    mine: list[tuple[str, float, float]], theirs: list[tuple[str, float, float]], text: str, limit: int
+    name: str,
+    mine: list[tuple[str, float, float]],
+    theirs: list[tuple[str, float, float]],
+    text: str,
+    limit: int,
 ) -> None:
     """Neither those of another subject nor those of the same user id in another tenant."""
     answers = []
@@ -74,6 +84,6 @@ def test_records_of_others_change_nothing(
                 ],
                 caller(),
             )
-            answers.append(told(memory.recall(text, caller=caller(), limit=limit)))
+            answers.append(told(memory.recall(text, caller=caller(), limit=limit, ranker=RANKERS[name])))
 
     assert answers[0] == answers[1]
