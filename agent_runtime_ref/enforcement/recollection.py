@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import MemoryRecord
-from agent_runtime_ref.contracts.projection import happened_at
 from agent_runtime_ref.enforcement.answer import SCAN_BATCH, Answer, first_reason
 from agent_runtime_ref.recall.rank import RankKey
 from agent_runtime_ref.recall.score import RECENCY_MILLIONTHS, age_us, score_millionths
@@ -46,22 +44,19 @@ class Found:
     """A match with what recall orders it by."""
 
     match: Match
-    record: MemoryRecord
-    happened_us: int
     key: Key  # smallest first: total, terms found, happened last, id; without a text also kept last
     total: int
 
     @classmethod
     def of(cls, match: Match, request: SearchRequest) -> Found:
         """Return a match as it stands in recall's order."""
-        record = match.record()
-        happened_us = microseconds(happened_at(record))
+        happened_us = match.happened_us
         if request.terms is None:
-            return cls(match, record, happened_us, (0, -happened_us, -match.created_us, match.memory_id), 0)
+            return cls(match, (0, -happened_us, -match.created_us, match.memory_id), 0)
         matched = match.matched_count
         age = age_us(now_us=request.now_us, created_us=happened_us)
         total = score_millionths(matched, len(request.terms), age)
-        return cls(match, record, happened_us, (-total, -matched, -happened_us, match.memory_id), total)
+        return cls(match, (-total, -matched, -happened_us, match.memory_id), total)
 
 
 class _Reordered:
@@ -78,7 +73,7 @@ class _Reordered:
         return row.match.attributes
 
     def record(self, row: Found) -> MemoryRecord:
-        return row.record
+        return row.match.record()
 
 
 _REORDERED = _Reordered()
@@ -91,7 +86,7 @@ def reordered(found: Found) -> Match:
 
 def rescored(match: Match, total: int) -> Match:
     """Return a match with the score that a ranker gave it, in millionths."""
-    return Match(_REORDERED, Found(match, match.record(), 0, (0, 0, 0, match.memory_id), total))
+    return Match(_REORDERED, Found(match, (0, 0, 0, match.memory_id), total))
 
 
 def ranked_page(store: Store, request: SearchRequest) -> SearchPage:

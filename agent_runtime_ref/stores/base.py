@@ -11,7 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import MemoryRecord, Plan
+from agent_runtime_ref.contracts.projection import happened_at
 from agent_runtime_ref.recall.rank import RankKey, rank_key
 
 LogMode = Literal["same_transaction", "volatile", "file"]
@@ -92,6 +94,15 @@ class Match:
     def total(self) -> int:
         """The score in millionths; 0 where the query has no text."""
         return -self.rank_key[0]
+
+    @property
+    def happened_us(self) -> int:
+        """When what the record tells happened; where nobody said, when it was kept.
+
+        A source may know it without making the record, which costs ten times as much; it need not.
+        """
+        known: Callable[[Any], int] | None = getattr(self._source, "happened_us", None)
+        return microseconds(happened_at(self.record())) if known is None else known(self._row)
 
     @property
     def matched_terms(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from agent_runtime_ref.clock import instant
+from agent_runtime_ref.clock import instant, microseconds
+from agent_runtime_ref.contracts import Origin
 from agent_runtime_ref.errors import StoreCapabilityError
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.stores.base import SearchRequest
@@ -78,6 +79,27 @@ class SearchingCases(StoreCases):
                 ("language", "preference"),
                 ("language",),
             ]
+
+    def test_a_match_tells_when_it_happened(self) -> None:
+        """By its origin, else by when it was kept; of a record that is kept out too."""
+        happened = NOW - timedelta(days=40)
+        origin = Origin("s", "transcript", "t", happened)
+        only_high = open_plan(clause("filter", "MEM-R-204", ("trust_rank", "gte", 3)))
+        with self.opened() as store:
+            put(
+                store,
+                make_record("mem-1", content="alpha", origin=origin, trust_level="high"),
+                make_record("mem-2", content="alpha", trust_level="high"),
+                make_record("mem-3", content="alpha", origin=origin, trust_level="low"),
+            )
+            page = ask(store, "alpha", plan=only_high)
+
+            told = {one.memory_id: one.happened_us for one in (*page.matches, page.kept_out[0][0])}
+            assert told == {
+                "mem-1": microseconds(happened),
+                "mem-2": NOW_US,
+                "mem-3": microseconds(happened),
+            }
 
     def test_without_labels_a_record_is_found_by_its_text_alone(self) -> None:
         """A recall asks so: the kind that all conversations have is no word of theirs."""

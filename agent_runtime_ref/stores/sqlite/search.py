@@ -12,7 +12,9 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import MemoryRecord
+from agent_runtime_ref.contracts.projection import happened_at
 from agent_runtime_ref.recall.rank import RankKey
 from agent_runtime_ref.recall.score import AGE_US_MAX, MONTH_US, score_sql
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest
@@ -35,6 +37,7 @@ _HEAD = ("part", "total", "mask", "flags")
 _TID, _TRUST, _CREATED, _ID = (
     len(_HEAD) + POLICY_COLUMNS.index(name) for name in ("tid", "trust_rank", "created_us", "memory_id")
 )
+_DETAILS = len(_HEAD) + len(POLICY_COLUMNS) + SHOWN_COLUMNS.index("details")
 _HEAD_SQL = f"-p.total,p.mask,p.verdict*2+{outranked_sql(_NOW)}"
 _POLICY_SQL = ",".join(
     f"-r.{name}" if name in ("trust_rank", "created_us") else f"r.{name}" for name in POLICY_COLUMNS
@@ -70,6 +73,14 @@ class Prepared:
     def attributes(self, row: Row) -> dict[str, Any]:
         """The candidate document."""
         return rows.attributes(_plain(row), self.names(row[_TID]), self.place, outranked=bool(row[3] & 1))
+
+    def happened_us(self, row: Row) -> int:
+        """When it happened: out of the row, as `record` would say."""
+        if row[0] != _PART_ADMITTED:
+            return microseconds(happened_at(self.record(row)))
+        with rows.understood(self.place, f"record {row[_ID]!r}"):
+            origin = rows.details(row[_DETAILS])[0]
+            return -row[_CREATED] if origin is None else microseconds(origin.captured_at)
 
     def record(self, row: Row) -> MemoryRecord:
         """The record: out of the row, or, where it was kept out, out of the store."""
