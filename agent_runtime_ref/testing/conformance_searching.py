@@ -89,7 +89,7 @@ class SearchingCases(StoreCases):
             put(
                 store,
                 make_record("mem-1", content="alpha", origin=origin, trust_level="high"),
-                make_record("mem-2", content="alpha", trust_level="high"),
+                make_record("mem-2", content="alpha", trust_level="high", created_at=NOW),
                 make_record("mem-3", content="alpha", origin=origin, trust_level="low"),
             )
             page = ask(store, "alpha", plan=only_high)
