@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["PolicyFinding", "masked", "not_portable", "position"]
+__all__ = ["PolicyFinding", "masked", "not_portable", "position", "tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def masked(text: str) -> tuple[str, str]:
     Both are as long as `text` and keep its line ends, so that an offset means the same place in all three.
     """
     code, strings = [], []
-    for kind, part in _parts(text):
+    for kind, part in tokens(text):
         blank = re.sub(r"[^\n]", " ", part)
         # Quotes stay in the code, so that `$"` is still seen.
         code.append(part if kind == "code" else part[0] + blank[1:] if kind == "string" else blank)
@@ -110,7 +110,8 @@ def masked(text: str) -> tuple[str, str]:
 _PART = re.compile(r"(?P<comment>#[^\n]*)|(?P<string>\"(?:\\.|[^\"\\\n])*\"?|`[^`]*`?)|(?P<code>[^#\"`]+)")
 
 
-def _parts(text: str) -> Iterator[tuple[str, str]]:
+def tokens(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the whole text in pieces: each a comment, a string with its quotes, or code between these."""
     for match in _PART.finditer(text):
         assert match.lastgroup is not None
         yield match.lastgroup, match[0]

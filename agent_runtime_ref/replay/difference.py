@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_runtime_ref.policy.bundle_files import MANIFEST
 from agent_runtime_ref.policy.controls import Control
-from agent_runtime_ref.policy.metadata import annotations_of, package_of, rules_of
+from agent_runtime_ref.policy.metadata import package_of, rules_of
+from agent_runtime_ref.replay.module_text import parts_of
 from agent_runtime_ref.replay.sources import Policies
 
 __all__ = ["Difference", "PartDifference", "difference"]
 
 _RULE_FIELDS = ("title", "description", "severity", "scope", "package", "controls", "attributes", "settings")
+_NAME = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,41 +126,27 @@ def _rules(policies: Policies) -> dict[str, dict[str, Any]]:
     """Return every rule with an id: what METADATA says of it, and its Rego."""
     found: dict[str, dict[str, Any]] = {}
     for path, text in policies.modules:
-        lines = text.splitlines()
+        code = {part.line: part.lines for part in parts_of(text)}
         for rule in rules_of(path, text):
-            start, end = next(span for span in _spans(text) if span[0] == rule.line)
             fields = {name: _plain(getattr(rule, name)) for name in _RULE_FIELDS}
-            body = [line for line in lines[start - 1 : end - 1] if not line.startswith("#")]
-            # An id that stands twice is a finding of lint; here both texts count.
+            # An id that stands twice is a finding of lint; here both count, with all that is said of them.
             known = found.setdefault(rule.rule_id, fields | {"text": []})
-            known["text"] += _without_blanks(body)
+            if known["text"]:
+                known["text"].append(f"# {json.dumps(fields, ensure_ascii=False)}")
+            known["text"] += code.get(rule.line, ())
     return found
-
-
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield first line and line behind the last of each annotated rule."""
-    starts = [one.line for one in annotations_of(text)]
-    if not starts:
-        return  # a module of helpers only
-    yield from zip(starts, [*starts[1:], text.count("\n") + 2], strict=True)
 
 
 def _packages(policies: Policies) -> dict[str, dict[str, Any]]:
-    """Return for each package the lines that belong to no rule with an id, without comments."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return for each package the lines that belong to no rule with an id, wherever in it they stand."""
+    found: dict[str, list[tuple[str, ...]]] = {}
     for path, text in policies.modules:
-        lines = text.splitlines()
         named = {rule.line for rule in rules_of(path, text)}
-        for start, end in _spans(text):
-            if start in named:
-                lines[start - 1 : end - 1] = [""] * (min(end - 1, len(lines)) - start + 1)
-        rest = _without_blanks([line for line in lines if not line.startswith("#")])
-        found.setdefault(package_of(text), {"text": []})["text"] += rest
-    return found
-
-
-def _without_blanks(lines: list[str]) -> list[str]:
-    return [line.rstrip() for line in lines if line.strip()]
+        parts = [part.lines for part in parts_of(text) if part.line not in named]
+        found.setdefault(package_of(text), []).extend(parts)
+    return {
+        name: {"text": [line for part in sorted(parts) for line in part]} for name, parts in found.items()
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -163,22 +154,28 @@ def _plain(value: Any) -> Any:
 
 
 def _leaves(policies: Policies) -> dict[str, Any]:
-    """Return every value in the data by its path, settings and detectors alike."""
+    """Return every value in the data by its path, and what the manifest decides."""
     found: dict[str, Any] = {}
     for place, value in policies.data:
-        found.update(_flat(".".join(place), value))
-    return found
+        found.update(_flat("".join(map(_step, place)), value))
+    found.update(_flat(f".{MANIFEST}", policies.deciding))
+    return {path.removeprefix("."): value for path, value in found.items()}
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for key, part in value.items():
-            yield from _flat(f"{path}.{key}" if path else key, part)
+            yield from _flat(f"{path}{_step(key)}", part)
     elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
         for number, part in enumerate(value):
             yield from _flat(f"{path}[{number}]", part)
     else:
         yield path, value
+
+
+def _step(key: str) -> str:
+    """Return a name as a step of a path: one that holds a dot or a bracket is quoted: no two are alike."""
+    return f".{key if _NAME.match(key) else json.dumps(key, ensure_ascii=False)}"
 
 
 def _settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> PartDifference:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.policy.archive import ARCHIVE_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, TOTAL_BYTES_MAX
 
 __all__ = ["DEFAULT_FOLDER", "files_of_revision"]
 
 # Where policies are in a revision that is named without a path.
 DEFAULT_FOLDER = "policies"
-FILES_MAX = 10_000
-FILE_BYTES_MAX = 16 * 1024 * 1024
 _SECONDS_MAX = 60
 # A revision as people write them; what could be taken for an option or a second argument is none.
 _REVISION = re.compile(r"[A-Za-z0-9_./@^~{}+-]{1,250}\Z")
@@ -28,11 +27,11 @@ _PLAIN_FILES = ("100644", "100755")
 Files = tuple[tuple[str, bytes], ...]
 
 
-def files_of_revision(name: str) -> Files:
+def files_of_revision(name: str, wanted: Callable[[str], bool]) -> Files:
     """Return path and bytes of the files in `REV` (its folder `policies`, else all of it) or `REV:PATH`.
 
-    PATH is relative to the top of the repository that the working folder is in. A PATH that is a file is
-    returned alone, under an empty path.
+    Of a folder those are read whose path in it is `wanted`. PATH is relative to the top of the repository
+    that the working folder is in. A PATH that is a file is returned alone, under an empty path.
 
     Raises:
         UsageError: git is not there, or knows no such revision or path.
@@ -49,8 +48,9 @@ def files_of_revision(name: str) -> Files:
     if found is None:
         raise UsageError(f"there is no `{path}` in git revision `{revision}`")
     if _run("cat-file", "-t", found).strip() == b"blob":
+        _refuse_large(int(_run("cat-file", "-s", found)), ARCHIVE_BYTES_MAX)
         return (("", _run("cat-file", "blob", found)),)
-    return tuple(sorted(_files(found)))
+    return tuple(sorted(_files(found, wanted)))
 
 
 def _object(expression: str, name: str) -> str | None:
@@ -67,14 +67,19 @@ def _object(expression: str, name: str) -> str | None:
     return said
 
 
-def _files(tree: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the plain files below a tree; links and submodules are none."""
+def _files(tree: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Yield the plain files below a tree; links and submodules are none. Nothing large is ever read."""
     names: list[tuple[str, str]] = []
-    for entry in _run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
+    total = 0
+    for entry in _run("ls-tree", "-r", "-l", "-z", "--full-tree", tree).split(b"\0"):
         head, tab, raw_name = entry.partition(b"\t")
-        mode, kind, found = head.decode("ascii").split() if tab else ("", "", "")
-        if kind == "blob" and mode in _PLAIN_FILES:
-            names.append((raw_name.decode("utf-8", "surrogateescape"), found))
+        mode, kind, found, size = head.decode("ascii").split() if tab else ("", "", "", "")
+        name = raw_name.decode("utf-8", "surrogateescape")
+        if kind == "blob" and mode in _PLAIN_FILES and wanted(name):
+            names.append((name, found))
+            total += int(size)
+            _refuse_large(int(size), FILE_BYTES_MAX)
+            _refuse_large(total, TOTAL_BYTES_MAX)
     if len(names) > FILES_MAX:
         raise UsageError(
             f"the revision has {len(names)} files there; name the folder of the policies, REV:PATH"
@@ -90,10 +95,13 @@ def _contents(objects: Sequence[str]) -> Iterator[bytes]:
     for _ in objects:
         end = bytes(rest[:200]).index(b"\n")
         size = int(bytes(rest[:end]).split()[2])
-        if size > FILE_BYTES_MAX:
-            raise UsageError(f"a file of {size} bytes is larger than a file of a bundle may be")
         yield bytes(rest[end + 1 : end + 1 + size])
         rest = rest[end + 2 + size :]
+
+
+def _refuse_large(size: int, most: int) -> None:
+    if size > most:
+        raise UsageError(f"the revision has {size} bytes there; a bundle may have {most} in such a place")
 
 
 def _run(*words: str, stdin: bytes | None = None) -> bytes:

@@ -10,9 +10,10 @@ from typing import Any
 
 from agent_runtime_ref.errors import BundleError, EngineFailureError, UsageError
 from agent_runtime_ref.policy.bundle import Bundle, bundle_of
-from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, read_content
+from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, decides, read_content
 from agent_runtime_ref.policy.controls import CONTROLS, Control, NoControls, read_controls
 from agent_runtime_ref.policy.json_value import decoded, parsed
+from agent_runtime_ref.policy.manifest import manifest_of
 from agent_runtime_ref.replay.git import files_of_revision
 
 __all__ = ["Policies", "policies_at"]
@@ -65,6 +66,16 @@ class Policies:
         return revision if isinstance(revision, str) and revision else None
 
     @property
+    def deciding(self) -> Any:
+        """What the manifest says that decides, with what holds where it says nothing."""
+        raw = self.files.get(MANIFEST)
+        document = None if raw is None else parsed(MANIFEST, raw)
+        try:
+            return {"roots": sorted(manifest_of(document).roots)}
+        except BundleError:  # of another version, or malformed: as it stands
+            return document
+
+    @property
     def modules(self) -> Iterator[tuple[str, str]]:
         """Path and text of each Rego module."""
         for path, raw in sorted(self.files.items()):
@@ -103,10 +114,15 @@ def policies_at(name: str) -> Policies:
 
 
 def _of_revision(name: str) -> tuple[Content, bytes | None]:
-    files = files_of_revision(name)
+    files = files_of_revision(name, _is_wanted)
     if len(files) == 1 and not files[0][0]:
         return Content(Path(name), files, is_archive=True), None
     return Content(Path(name), files, is_archive=False), dict(files).get(CONTROLS)
+
+
+def _is_wanted(path: str) -> bool:
+    """Tell whether a file of a folder is read: what decides, and the list of controls."""
+    return path == CONTROLS or decides(path, edited=True)
 
 
 def _is_policy(path: str) -> bool:

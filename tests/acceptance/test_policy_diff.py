@@ -279,3 +279,127 @@ def test_policies_of_another_version_are_compared(command: Command, tmp_path: Pa
 
     assert document["old"]["digest"] is None
     assert all(one["path"].startswith("memory.settings.limits.") for one in document["settings"]["added"])
+
+
+def _pair(folder: Path, old: str, new: str) -> tuple[Path, Path]:
+    """Return two sets of policies that differ in what stands at the end of one module."""
+    found = []
+    for name, more in (("one", old), ("two", new)):
+        path = folder / name
+        shutil.copytree(policies_path(), path)
+        rules = path / FILTERS
+        rules.write_text(f"{rules.read_text(encoding='utf-8')}\n{more}\n", encoding="utf-8")
+        found.append(path)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("words := `\n# one\n`", "words := `\n# two\n`", 1),
+        ('words := "a\u2028# b"', 'words := "a\u2028# c"', 1),
+        ("words := 1 # one", "words := 1 # two\n\t# three", 0),
+    ],
+    ids=["raw-string", "line-separator", "comments"],
+)
+def test_strings_decide_and_comments_do_not(
+    command: Command, tmp_path: Path, old: str, new: str, code: int
+) -> None:
+    """A change within a string is told whatever it looks like; one of comments alone is none."""
+    answer = command("policy", "diff", *_pair(tmp_path, old, new), "--format", "json")
+
+    assert (answer.code, answer.document["same"]) == (code, code == 0)
+
+
+def test_a_module_without_metadata_is_compared(command: Command, tmp_path: Path) -> None:
+    """Helpers need no METADATA: their module counts as text of its package."""
+    path = policies_with(tmp_path, lambda _: None)
+    (path / "memory/read/more.rego").write_text("package memory.read\n\nmore := 1\n", encoding="utf-8")
+    answer = command("policy", "diff", policies_path(), path, "--format", "json")
+
+    assert answer.code == 1
+    (changed,) = answer.document["packages"]["changed"]
+    assert changed["package"] == "memory.read"
+    assert "+more := 1" in changed["changes"]["text"]
+
+
+def test_a_rule_that_moves_to_another_file_is_the_same(command: Command, tmp_path: Path) -> None:
+    """Where in a package a rule stands decides nothing; what the names in it mean does."""
+    path = policies_with(tmp_path, lambda _: None)
+    rules, moved = path / FILTERS, path / "memory/read/moved.rego"
+    # As one that does not change any value.
+    shutil.copytree(policies_path(), path, dirs_exist_ok=True)
+    text = rules.read_text(encoding="utf-8")
+    start = text.index("# METADATA\n# title: A summary never stands")
+    head = (
+        "package memory.read\n\nimport data.memory.settings\nimport future.keywords.not\nimport rego.v1\n\n"
+    )
+    rules.write_text(text[:start], encoding="utf-8")
+    moved.write_text(head + text[start:], encoding="utf-8")
+    same = command("policy", "diff", policies_path(), path)
+    moved.write_text(head.replace("import future.keywords.not\n", "") + text[start:], encoding="utf-8")
+    other = command("policy", "diff", policies_path(), path, "--format", "json")
+
+    assert same.code == 0
+    assert other.code == 1
+    assert len(other.document["rules"]["changed"]) == 1
+
+
+def test_no_two_settings_have_one_path(command: Command, tmp_path: Path) -> None:
+    """A name with a dot or a bracket is quoted: it is another place than the one it looks like."""
+    one = policies_with(tmp_path, lambda settings: settings.update({"a.b": 1, "c": [{}]})).rename(
+        tmp_path / "old"
+    )
+    two = policies_with(tmp_path, lambda settings: settings.update({"a": {"b": 1}, "c[0]": {}}))
+    answer = command("policy", "diff", one, two, "--format", "json")
+
+    assert answer.code == 1
+    assert [row["path"] for row in answer.document["settings"]["removed"]] == [
+        'memory.settings."a.b"',
+        "memory.settings.c[0]",
+    ]
+
+
+def test_roots_are_compared(command: Command, tmp_path: Path) -> None:
+    """What a bundle may rule about is a part of it, and no setting."""
+    path = policies_with(tmp_path, lambda _: None)
+    shutil.copytree(policies_path(), path, dirs_exist_ok=True)
+    (path / ".manifest").write_text('{"roots": ["memory", "other"], "rego_version": 1}', encoding="utf-8")
+    answer = command("policy", "diff", policies_path(), path, "--format", "json")
+
+    assert answer.code == 1
+    assert answer.document["settings"]["changed"] == [
+        {"path": ".manifest.roots", "old": ["memory"], "new": ["memory", "other"]}
+    ]
+
+
+def test_what_is_large_in_a_revision_is_not_read(command: Command, tmp_path: Path, monkeypatch: Any) -> None:
+    """A file that decides nothing may have any size; one that does is refused by its size alone."""
+    version = tmp_path / "version"
+    shutil.copytree(policies_path(), version)
+    with (version / "notes.bin").open("wb") as file:
+        file.truncate(20 * 1024 * 1024)
+    top = _repository(tmp_path, version)
+    with (version / "memory/data.json").open("wb") as file:
+        file.truncate(20 * 1024 * 1024)
+    shutil.copytree(version, top / "large")
+    _git(top, "add", "--all")
+    _git(top, "commit", "--quiet", "--message", "large")
+    monkeypatch.chdir(top)
+    asked: list[tuple[str, ...]] = []
+    run = subprocess.run
+
+    def watched(words: Any, **more: Any) -> Any:
+        asked.append(tuple(words))
+        return run(words, **more)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    kept = command("policy", "diff", "v1", policies_path())
+    read = len([words for words in asked if "--batch" in words])
+    refused = command("policy", "diff", "HEAD:large", policies_path())
+    archive = command("policy", "diff", "HEAD:large/notes.bin", policies_path())
+
+    assert (kept.code, read) == (0, 1)
+    assert (refused.code, archive.code) == (2, 2)
+    assert "20971520 bytes" in refused.err
+    assert len([words for words in asked if "--batch" in words]) == read
