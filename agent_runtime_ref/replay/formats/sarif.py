@@ -21,15 +21,15 @@ _FINGERPRINT = "agentRuntimeReplay/v1"
 _RULES_MAX = 500
 # Code scanning opens an alert for each result: what lets something out or in is one, the rest is told.
 _LEVELS = {"newly_exposed": "error", "newly_admitted": "warning"}
-_UNNAMED = "UNNAMED"  # changes that no rule of the new policies answers for
+_UNNAMED = "UNNAMED"  # changes that no rule of the new policies answers for, or too many rules
 _MANIFEST = ".manifest"
 
 
 def replay_sarif(report: Report) -> Iterator[str]:
     """Yield the SARIF log."""
     known = {rule.rule_id: rule for rule in report.bundle.rules}
-    shares = [share for share in report.changes.by_rule(_RULES_MAX) if share.name is not None]
-    ids = sorted({share.name or _UNNAMED for share in shares})
+    shares = _shares(report)
+    ids = sorted({str(share.name) for share in shares})
     driver = {
         "name": "agent-runtime-ref policy replay",
         "version": _version(),
@@ -56,6 +56,18 @@ def replay_sarif(report: Report) -> Iterator[str]:
 _NUMBERS = ("decisions", "unchanged", *KINDS)
 
 
+def _shares(report: Report) -> list[Share]:
+    """Return how many changes each rule has; those without a rule, and of too many rules, under one name.
+
+    No change is left out: a missing alert would be taken for a change that nothing comes of.
+    """
+    found = report.changes.by_rule(_RULES_MAX)
+    rest = [share for share in found if not share.name]
+    counts = {kind: sum(share.counts[kind] for share in rest) for kind in KINDS}
+    named = [share for share in found if share.name]
+    return [*named, Share(_UNNAMED, 1, counts)] if rest else named
+
+
 def _version() -> str:
     from agent_runtime_ref import __version__
 
@@ -78,7 +90,7 @@ def _rule(rule_id: str, rule: RuleInfo | None) -> dict[str, Any]:
 def _results(
     share: Share, ids: list[str], known: dict[str, RuleInfo], report: Report
 ) -> Iterator[dict[str, Any]]:
-    rule_id = share.name or _UNNAMED
+    rule_id = str(share.name)
     for kind in KINDS:
         count = share.counts[kind]
         if not count:
