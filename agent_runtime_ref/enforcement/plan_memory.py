@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import marshal
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 from agent_runtime_ref.contracts import Atom, Clause, Plan
-from agent_runtime_ref.stores.plan_eval import clause_passes
+from agent_runtime_ref.enforcement.rows import Rows
+from agent_runtime_ref.stores.attributes import ATTRIBUTES
+from agent_runtime_ref.stores.plan_eval import RowTest, row_passes, row_tests
 
 __all__ = ["PlanMemory", "Planned"]
 
@@ -58,6 +61,18 @@ class Planned:
     # that look beyond the shape can say something else.
     seen: set[Any] = field(default_factory=set)
 
+    beyond: tuple[int, ...] = field(init=False)  # clauses of the plan that look beyond the shape
+
+    def __post_init__(self) -> None:
+        """Find the clauses that look beyond the shape; moved ones stay where they are."""
+        clauses = () if self.plan is None else self.plan.clauses
+        beyond = (
+            index
+            for index, clause in enumerate(clauses)
+            if not all(atom.attribute in _SHAPED for atom in clause.any_of)
+        )
+        object.__setattr__(self, "beyond", tuple(beyond))
+
     def at(self, now_ns: int) -> Plan:
         """Return the plan at another instant."""
         assert self.plan is not None, "a denied read has no plan"
@@ -70,20 +85,24 @@ class Planned:
         return Plan(tuple(clauses), self.plan.complete, self.plan.limit)
 
     def admitted(self, records: Sequence[Record], plan: Plan) -> tuple[list[int], list[int]]:
-        """Return which records `plan`, this one at its instant, admits, and those of them of a new shape."""
-        beyond = [one for one in plan.clauses if not all(atom.attribute in _SHAPED for atom in one.any_of)]
-        seen = self.seen
-        found, unseen = [], []
-        for index, record in enumerate(records):
-            known = _shape_of(record) in seen if seen else False
-            for clause in beyond if known else plan.clauses:
-                if not clause_passes(clause, record):
-                    break
-            else:
+        """Return which records `plan`, this one at its instant, admits, and the first of each new shape."""
+        if not isinstance(records, Rows):
+            records = Rows.of(records, tuple(ATTRIBUTES))
+        shape_of = _shape_in(records.names)
+        rest = row_tests([plan.clauses[index] for index in self.beyond], records.names)
+        whole: list[RowTest] = []
+        found: list[int] = []
+        unseen: dict[Any, int] = {}
+        for index, row in enumerate(records.values):
+            shape = shape_of(row)
+            known = shape in self.seen
+            if not known:
+                whole = whole or row_tests(plan.clauses, records.names)
+            if row_passes(rest if known else whole, row):
                 found.append(index)
                 if not known:
-                    unseen.append(index)
-        return found, unseen
+                    unseen.setdefault(shape, index)
+        return found, list(unseen.values())
 
 
 class PlanMemory:
@@ -135,6 +154,12 @@ class PlanMemory:
             for one in self._known.values():
                 one.seen.clear()
             self._shapes = 0
+
+
+@lru_cache(maxsize=16)
+def _shape_in(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    """Return what takes the shape of a record out of a row."""
+    return itemgetter(*(names.index(name) for name in _SHAPE))
 
 
 def _moving(first: Planned, later: Planned) -> tuple[int, ...] | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent_runtime_ref.enforcement.survey import SURVEY_SESSION
 from agent_runtime_ref.errors import DocumentUnreadableError
@@ -23,6 +23,8 @@ __all__ = [
     "chain_problem_of_file",
     "decisions_in",
     "decisions_in_file",
+    "event_of",
+    "payload_of",
     "refuse_trace",
 ]
 
@@ -73,7 +75,7 @@ def decisions_in(lines: Iterable[str], source: str, span: Span, named: Named) ->
 
     The looks that replays took at a store are left out: they showed nobody a record.
     """
-    for decision in read_decisions(_listened(lines, named), source=source):
+    for decision in read_decisions(_listened(lines, source, named), source=source):
         if span.holds(decision) and not _is_survey(decision):
             yield decision
 
@@ -127,14 +129,37 @@ def chain_problem(lines: Iterable[str], source: str) -> str | None:
     return None if fault is None else f"{source}:{fault.position}: the chain does not hold: {fault.reason}"
 
 
-def _listened(lines: Iterable[str], named: Named) -> Iterator[str]:
-    for line in lines:
+def _listened(lines: Iterable[str], source: str, named: Named) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
         yield line
         if _KEPT[0] in line or _KEPT[1] in line:
-            payload = json.loads(line).get("payload", {})
+            payload = payload_of(event_of(line, source, number))
             decision_id, record_id = payload.get("decision_id"), payload.get("record_id")
             if isinstance(decision_id, str) and isinstance(record_id, str):
                 named(decision_id, record_id)
+
+
+def event_of(line: str, source: str, number: int) -> Mapping[str, Any]:
+    """Return the event in a line of a log, which nobody else has read: decisions are all that is looked for.
+
+    Raises:
+        DocumentUnreadableError: the line holds none.
+    """
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, Mapping):
+        raise DocumentUnreadableError(
+            "line of the log not readable: it is no JSON object", source=source, line=number
+        )
+    return event
+
+
+def payload_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an event says; nothing where it has no payload, or one that is none."""
+    payload = event.get("payload")
+    return payload if isinstance(payload, Mapping) else {}
 
 
 def _text(raw: RawLine) -> str:

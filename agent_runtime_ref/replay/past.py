@@ -6,13 +6,14 @@ says at which line each of these happened, and a read's line names the last line
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from agent_runtime_ref.errors import DocumentUnreadableError
+from agent_runtime_ref.replay.log import event_of
 from agent_runtime_ref.replay.question import ReadQuestion
 from agent_runtime_ref.replay.run import Rebuilt
 
@@ -21,6 +22,7 @@ __all__ = ["History", "StorePast"]
 Key = tuple[str, str]  # tenant and record
 Record = Mapping[str, Any]
 _PSEUDONYM = "subject:"
+SOURCE = "write log"  # as errors call it
 _BORN = {"memory_persisted": "active", "memory_quarantined": "quarantined"}
 _ENDED = "memory_rejected"
 _RELEASED = "memory_released"
@@ -49,17 +51,27 @@ class History:
         self.removed: dict[str, int] = {}  # tenant -> the last line that says something was removed
         self._at_us: list[int] = []
         self._seqs: list[int] = []
-        for line in lines:
+        for number, line in enumerate(lines, start=1):
             if '"event_type":"memory_' in line:
-                self._take(json.loads(line))
+                self._read(line, number)
 
     def revision_at(self, now_ns: int) -> int:
         """Return the number of the last line that was written at an instant or before."""
         place = bisect_right(self._at_us, now_ns // 1000)
         return self._seqs[place - 1] if place else 0
 
+    def _read(self, line: str, number: int) -> None:
+        try:
+            self._take(event_of(line, SOURCE, number))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise DocumentUnreadableError(
+                f"event not readable: {type(error).__name__}", source=SOURCE, line=number
+            ) from error
+
     def _take(self, line: Mapping[str, Any]) -> None:
-        event, payload, seq = line["event_type"], line["payload"], line["seq"]
+        event, payload, seq = line.get("event_type"), line["payload"], line["seq"]
+        if not str(event).startswith("memory_"):
+            return  # a decision whose words only look like those of an event
         at = datetime.fromisoformat(line["timestamp"])
         self._at_us.append(max(round(at.timestamp() * 1_000_000), self._at_us[-1] if self._at_us else 0))
         self._seqs.append(seq)

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.enforcement.hindsight import Outcome, refusals_of, write_outcomes
+from agent_runtime_ref.enforcement.rows import Rows
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.lines import INPUT_VERSION, SCORE_COLUMN
 from agent_runtime_ref.telemetry.reader import LoggedDecision
 
-__all__ = ["NotReplayableError", "ReadQuestion", "WriteQuestion", "question_of"]
+__all__ = ["DAMAGES", "NotReplayableError", "ReadQuestion", "WriteQuestion", "damaged", "question_of"]
 
 Row = Mapping[str, Any]
 _PSEUDONYM = "subject:"
+# How an entry shows that it is not what it should be; checking each record first costs a third more.
+DAMAGES = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 # What the gate itself decided before it asked any policy: every policy leaves it as it is.
 _OF_THE_GATE = frozenset({"text_not_searchable"})
 # Version of an input -> what makes it one of the next version. Version 1 is the first.
@@ -69,8 +72,8 @@ def question_of(decision: LoggedDecision) -> ReadQuestion | WriteQuestion:
         if decision.own:
             return _own_read(decision, document) if gate == "read" else _own_write(decision, document)
         return _foreign_read(decision, document) if gate == "read" else _foreign_write(decision, document)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _damaged(decision, type(error).__name__) from error
+    except DAMAGES as error:
+        raise damaged(decision, type(error).__name__) from error
 
 
 def _lifted(decision: LoggedDecision) -> Mapping[str, Any]:
@@ -78,7 +81,7 @@ def _lifted(decision: LoggedDecision) -> Mapping[str, Any]:
     document = decision.input
     version = decision.document["input_version"] if decision.own else INPUT_VERSION
     if type(version) is not int or version < 1:
-        raise _damaged(decision, "input_version")
+        raise damaged(decision, "input_version")
     if version > INPUT_VERSION:
         raise NotReplayableError("input_version_newer")
     for step in range(version, INPUT_VERSION):
@@ -100,18 +103,25 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
     columns = considered["columns"]
     scored = columns[-1] == SCORE_COLUMN
     names = columns[:-1] if scored else columns
-    found: list[tuple[Any, bool, tuple[Row, ...]]] = [(row, True, ()) for row in considered["returned"]]
-    found += [(row, False, ({"reason": row[-1]},)) for row in considered["kept_out"]]
+    found: list[Any] = considered["returned"]
+    kept_out: list[Any] = considered["kept_out"]
     ranked = scored or not document["query"]["has_text"]
-    if ranked and considered["kept_out"]:
-        found.sort(key=_order(columns, len(names) if scored else None))
-    records = [dict(zip(names, row, strict=False)) for row, _, _ in found]
+    returned = frozenset(range(len(found)))
+    why: dict[int, tuple[Row, ...]] = {}
+    if kept_out:
+        found, places = _together(found, kept_out, _order(columns, scored) if ranked else None)
+        returned = frozenset(places[: len(returned)])
+        why = {
+            place: ({"reason": row[-1]},)
+            for place, row in zip(places[len(returned) :], kept_out, strict=True)
+        }
+    records = Rows(names, found)
     return ReadQuestion(
         document=_comparable(document, records),
         denied=(),
         records=records,
-        returned=frozenset(index for index, (_, was, _) in enumerate(found) if was),
-        kept_out={index: why for index, (_, was, why) in enumerate(found) if not was},
+        returned=returned,
+        kept_out=why,
         ranked=ranked,
         considered=considered["considered"],
         revision=considered["store_revision"],
@@ -125,14 +135,28 @@ def _is_whole(considered: Mapping[str, Any], limit: int) -> bool:
     return bool(len(considered["returned"]) >= min(limit, admitted))
 
 
-def _order(columns: Sequence[str], score: int | None) -> Callable[[Any], Any]:
+def _together(
+    returned: list[Any], kept_out: list[Any], order: Callable[[Any], Any] | None
+) -> tuple[list[Any], list[int]]:
+    """Return all rows in rank order, and where each of those that were handed in has got to."""
+    rows = [*returned, *kept_out]
+    if order is None:
+        return rows, list(range(len(rows)))
+    ranks = sorted(range(len(rows)), key=lambda index: order(rows[index]))
+    places = [0] * len(rows)
+    for place, index in enumerate(ranks):
+        places[index] = place
+    return [rows[index] for index in ranks], places
+
+
+def _order(columns: Sequence[str], scored: bool) -> Callable[[Any], Any]:
     """Return the key of the order in which answers stand."""
+    score = len(columns) - 1 if scored else None
     trust, created, record_id, tenant = (
         columns.index(name) for name in ("trust_rank", "created_ns", "record_id", "tenant_id")
     )
 
-    def key(item: Any) -> tuple[int, int, int, str, str]:
-        row = item[0]
+    def key(row: Any) -> tuple[int, int, int, str, str]:
         return (
             -(row[score] or 0) if score is not None else 0,
             -row[trust],
@@ -144,7 +168,7 @@ def _order(columns: Sequence[str], score: int | None) -> Callable[[Any], Any]:
     return key
 
 
-def _comparable(document: Mapping[str, Any], records: list[dict[str, Any]]) -> Mapping[str, Any]:
+def _comparable(document: Mapping[str, Any], records: Rows) -> Mapping[str, Any]:
     """Return the input with names that the log masks on one side only made equal on both.
 
     A record about somebody has a pseudonym for a key, while a query may name the key itself, or the other
@@ -156,13 +180,15 @@ def _comparable(document: Mapping[str, Any], records: list[dict[str, Any]]) -> M
     changed: dict[str, Any] = {}
     if keys:
         masked = any(key.startswith(_PSEUDONYM) for key in keys)
-        found = {one["key"] for one in records if one["key"] is not None}
+        (place,) = records.places(["key"])
+        found = {row[place] for row in records.values if row[place] is not None}
         alike = {key for key in found.difference(keys) if masked or key.startswith(_PSEUDONYM)}
         if alike:
             changed["keys"] = [*keys, *sorted(alike)]
     if tenant_id is not None and tenant_id.startswith(_PSEUDONYM):
-        for record in records:
-            record["tenant_id"] = tenant_id
+        (place,) = records.places(["tenant_id"])
+        for row in records.values:
+            row[place] = tenant_id
     return {**document, "query": {**query, **changed}} if changed else document
 
 
@@ -171,10 +197,10 @@ def _own_write(decision: LoggedDecision, document: Mapping[str, Any]) -> WriteQu
     rows = tuple(result["deny"])
     _refuse_failures(rows)
     if len(document["candidates"]) != 1:
-        raise _damaged(decision, "a write is about one candidate")
+        raise damaged(decision, "a write is about one candidate")
     effect = result["effect"]
     if effect not in ("allow", "deny", "quarantine"):
-        raise _damaged(decision, "effect")
+        raise damaged(decision, "effect")
     fired = tuple(result["quarantine"]) if effect == "quarantine" else rows
     return WriteQuestion(document, [Outcome(effect, fired, result.get("assign"))])
 
@@ -210,7 +236,8 @@ def _foreign_write(decision: LoggedDecision, document: Mapping[str, Any]) -> Wri
     return WriteQuestion(document, write_outcomes(decision.result, document))
 
 
-def _damaged(decision: LoggedDecision, what: str) -> DocumentUnreadableError:
+def damaged(decision: LoggedDecision, what: str) -> DocumentUnreadableError:
+    """Return the error that says which entry of the log is not what it should be."""
     return DocumentUnreadableError(
         f"decision not readable: {what}", source=decision.source, line=decision.line
     )

@@ -10,7 +10,14 @@ from typing import Any, Protocol
 from agent_runtime_ref.enforcement.hindsight import Hindsight, ReadOutcome
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.replay.changes import Change, Changes
-from agent_runtime_ref.replay.question import NotReplayableError, ReadQuestion, WriteQuestion, question_of
+from agent_runtime_ref.replay.question import (
+    DAMAGES,
+    NotReplayableError,
+    ReadQuestion,
+    WriteQuestion,
+    damaged,
+    question_of,
+)
 from agent_runtime_ref.replay.rule_names import RuleNames
 from agent_runtime_ref.telemetry.reader import LoggedDecision
 
@@ -96,7 +103,11 @@ class Replay:
             self.tally.coverage.erased_records = self._past.erased
 
     def take(self, decision: LoggedDecision) -> None:
-        """Replay one decision."""
+        """Replay one decision.
+
+        Raises:
+            DocumentUnreadableError: its entry is damaged.
+        """
         tally = self.tally
         tally.decisions += 1
         before = len(self.changes)
@@ -112,6 +123,8 @@ class Replay:
         except EngineFailureError as failure:
             tally.coverage.not_replayed[failure.reason] += 1
             return
+        except DAMAGES as error:
+            raise damaged(decision, type(error).__name__) from error
         if len(self.changes) == before:
             tally.unchanged += 1
 
@@ -197,12 +210,27 @@ class Replay:
         now: str,
         why: Sequence[Row],
     ) -> None:
-        reasons = tuple(sorted({row["reason"] for row in why}))
-        rule_ids = self._names.of(decision.gate, why)
-        principal = decision.input["caller"]["principal_id"]
+        reasons = tuple(sorted({_text(row["reason"]) for row in why}))
+        rule_ids = tuple(map(_text, self._names.of(decision.gate, why)))
+        principal = _text(decision.input["caller"]["principal_id"])
+        record_id = None if record_id is None else _text(record_id)
+        tenant_id = None if tenant_id is None else _text(tenant_id)
+        decision_id = _text(decision.decision_id)
         self.changes.add(
-            Change(kind, decision.decision_id, record_id, tenant_id, principal, was, now, rule_ids, reasons)
+            Change(kind, decision_id, record_id, tenant_id, principal, was, now, rule_ids, reasons)
         )
+
+
+def _text(value: object) -> str:
+    """Return a name out of a log, which can be kept and printed.
+
+    Raises:
+        TypeError, ValueError: it is no Unicode text.
+    """
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()
+    return value
 
 
 def _unknown(question: ReadQuestion) -> str:

@@ -21,6 +21,9 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+RowTest = tuple[int, tuple[str, ...] | None, tuple[tuple[int, Callable[[Any, Any], bool], Any], ...]]
+
+
 def atom_holds(atom: Atom, attributes: Mapping[str, Any]) -> bool:
     """Whether an atom is true; what a record lacks equals nothing and differs from everything."""
     return _HOLDS[atom[1]](attributes[atom[0]], atom[2])
@@ -35,6 +38,32 @@ def clause_passes(clause: Clause, attributes: Mapping[str, Any]) -> bool:
         if _HOLDS[operator](attributes[attribute], value):
             return True
     return False
+
+
+def row_tests(clauses: Sequence[Clause], names: Sequence[str]) -> list[RowTest]:
+    """Return clauses as `row_passes` takes them, for rows with their values in the order of `names`."""
+    at = {name: place for place, name in enumerate(names)}
+    return [
+        (
+            at["memory_class"],
+            clause.classes,
+            tuple((at[atom.attribute], _HOLDS[atom.operator], atom.value) for atom in clause.any_of),
+        )
+        for clause in clauses
+    ]
+
+
+def row_passes(tests: Sequence[RowTest], row: Sequence[Any]) -> bool:
+    """Whether a row passes all clauses, as `clause_passes` says of each."""
+    for class_at, classes, atoms in tests:
+        if classes is not None and row[class_at] not in classes:
+            continue
+        for at, holds, value in atoms:
+            if holds(row[at], value):
+                break
+        else:
+            return False
+    return True
 
 
 def is_considered(plan: Plan, attributes: Mapping[str, Any]) -> bool:

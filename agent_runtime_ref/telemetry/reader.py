@@ -13,10 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from agent_runtime_ref.compact_json import parsed
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.segments import RAW_BYTES_MAX, RawLine, raw_lines
 
 _BLANK = " \t\r\n"
+# How a line begins that our writer made. Its reader is more than twice as fast, and makes a fraction of an
+# integer beyond 64 bits: our writer writes none, and an OPA server may.
+_SEALED = '{"seq":'
 # An own line says its type right behind its place in the chain, so an event need not be parsed to be skipped.
 _HEAD_CHARACTERS = 200
 _EVENT = '"type":"event"'
@@ -205,7 +209,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 def _parsed(text: str, source: str, number: int) -> Any:
     try:
-        return _DECODER.decode(text)
+        return parsed(text) if text.startswith(_SEALED) else _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise _unreadable(source, number, "it is no JSON") from error
 

@@ -442,3 +442,61 @@ def test_what_is_asked_for_must_be_there(command: Command, tmp_path: Path, log: 
         answer = command(*base, *words)
         assert (answer.code, answer.out) == (2, "")
         assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "payload"])
+def test_a_damaged_event_is_no_internal_error(
+    command: Command, tmp_path: Path, log: Path, damage: str
+) -> None:
+    """Events that tell which record a write led to are read, too: one that is cut has its place named."""
+    lines = log.read_text(encoding="utf-8").splitlines()
+    at = next(number for number, line in enumerate(lines) if '"event_type":"memory_persisted"' in line)
+    if damage == "cut":
+        lines[at] = lines[at][:-9]
+    else:
+        lines[at] = json.dumps({**json.loads(lines[at]), "payload": [1]}, separators=(",", ":"))
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    answer = command("policy", "replay", "--policies", policies_path(), "--log", log)
+
+    assert answer.code == (2 if damage == "cut" else 0)
+    assert (f"decisions.jsonl:{at + 1}: line of the log not readable" in answer.err) == (damage == "cut")
+
+
+def _without_a_column(line: dict[str, Any]) -> None:
+    line["considered"]["columns"].remove("status")
+    for row in line["considered"]["returned"]:
+        del row[13]
+
+
+def _caller_of_no_name(line: dict[str, Any]) -> None:
+    line["input"]["caller"]["principal_id"] = {"a": 1}
+
+
+@pytest.mark.parametrize("damage", [_without_a_column, _caller_of_no_name], ids=["column", "caller"])
+def test_a_decision_that_is_none_of_ours_is_named(
+    command: Command, tmp_path: Path, log: Path, damage: Any
+) -> None:
+    """Whatever is wrong with an entry: its place is told or it is counted, and nothing breaks."""
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    damage(next(line for line in lines if "considered" in line))
+    log.write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8"
+    )
+    code = command(
+        *("policy", "replay", "--policies", policies_with(tmp_path, _high_only), "--log", log),
+        *("--format", "json"),
+    )
+
+    assert (code.code, "internal" in code.err) in {(2, False), (0, False)}
+
+
+def test_sarif_leaves_no_rule_out(command: Command, tmp_path: Path, log: Path, monkeypatch: Any) -> None:
+    """Of more rules than are named the changes stand together; an exposure among them is an error."""
+    from agent_runtime_ref.replay.formats import sarif
+
+    monkeypatch.setattr(sarif, "_RULES_MAX", 0)
+    policies = policies_with(tmp_path, _high_only)
+    answer = command("policy", "replay", "--policies", policies, "--log", log, "--format", "sarif")
+    (run,) = answer.document["runs"]
+
+    assert [(one["ruleId"], one["properties"]["count"]) for one in run["results"]] == [("UNNAMED", 7)]
