@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.validation import check
 from tests.acceptance.command import WHO, Answer, Command, fact, file_of, order, question
@@ -409,3 +410,15 @@ def test_an_option_wins_over_the_environment_and_that_over_the_file(
     monkeypatch.setenv("AGENT_RUNTIME_STORE", store)
     assert command("--settings", settings, "inspect-memory").document["source"] == store
     assert command("inspect-memory", "--store", "seeds:").document["source"] == "seeds:"
+
+
+def test_what_a_receipt_leaves_out_stands_at_its_default(command: Command, tmp_path: Path) -> None:
+    """Confidence 0.5 and the status active are not printed, and a record read back has them."""
+    offered = file_of(
+        tmp_path / "fact.yaml", fact(memory_class="short_term", kind="working_note", confidence=0.5)
+    )
+    document = command("write", "--candidate", offered, *WHO, "--store", "memory:").document["record"]
+
+    assert not {"confidence", "status"} & set(document)
+    record = MemoryRecord.from_document(document)
+    assert (record.confidence, record.status) == (0.5, "active")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_runtime_ref import review as review_package
 from agent_runtime_ref.policy import load_bundle
 from agent_runtime_ref.policy.controls import read_controls
 from agent_runtime_ref.resources import policies_path
@@ -452,6 +453,18 @@ class TestPlaces:
         for rule_id in SMALL_RULES:
             was, now = _rules(folder)[rule_id], _rules(answer.document)[rule_id]
             assert (now["admits"], now["keeps_out"]) == (was["admits"], was["keeps_out"])
+
+    @pytest.mark.parametrize("name", ["missing/review.html", "."])
+    def test_a_report_that_cannot_be_written(
+        self, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """That is said before the review is made, which takes a while."""
+        monkeypatch.setattr(review_package, "review_bundle", lambda *_, **__: pytest.fail("it was made"))
+        monkeypatch.chdir(tmp_path)
+        answer = command("policy", "review", "-o", name)
+
+        assert (answer.code, answer.out) == (2, "")
+        assert f"report not written to `{name}`" in answer.err
 
     def test_to_a_file(self, command: Command, tmp_path: Path) -> None:
         """`-o` writes the report and leaves standard output alone; HTML is what comes without `--format`."""
