@@ -64,7 +64,7 @@ def require_driver(url: str) -> None:
     if not url.startswith("postgresql:"):
         raise StoreAddressError(url, "write it as postgresql://USER@HOST:PORT/DATABASE")
     if any(find_spec(name) is None for name in ("psycopg", "psycopg_pool")):
-        problem = "its driver is not installed; pip install 'agent-runtime-ref[postgres]'"
+        problem = "its driver is not installed; pip install '.[postgres]'"
         raise StoreCapabilityError("postgresql:", problem)
 
 

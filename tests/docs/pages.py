@@ -55,6 +55,7 @@ def links(page: Path) -> Iterator[str]:
 
 def anchors(page: Path) -> set[str]:
     """The anchors that the headings of a page have, as a forge makes them."""
-    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    # A heading may be the line before a block.
+    text = _BLOCK.sub(lambda block: block["before"], page.read_text(encoding="utf-8"))
     titles = (found["title"] for found in _HEADING.finditer(text))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
