@@ -26,7 +26,7 @@ _SETTINGS = ("store", "engine", "policies", "log", "trace")
 _HELP = {
     "store": (
         "URL",
-        "seeds:[FILE], memory:, sqlite:FILE or postgresql://...; default: the bundled seeds",
+        "seeds:[FILE], memory:, jsonl:FILE, sqlite:FILE or postgresql://...; default: the bundled seeds",
     ),
     "engine": ("NAME", "embedded, or opa:http://HOST:PORT; default: embedded"),
     "policies": ("PATH", "a folder of policies or a bundle; default: the bundled ones"),

@@ -131,7 +131,11 @@ class MemoryRecord:
     @classmethod
     def from_document(cls, source: object) -> MemoryRecord:
         """Return the record of a memory_record document: a mapping, or the path of a file."""
-        document = validation.load_document(source, schema=_SCHEMA)
+        return cls.from_checked(validation.load_document(source, schema=_SCHEMA))
+
+    @classmethod
+    def from_checked(cls, document: Mapping[str, Any]) -> MemoryRecord:
+        """Return the record of a document that has all that must be there; the record checks the rest."""
         memory_class = document["memory_class"]
         return cls(
             document["record_id"],

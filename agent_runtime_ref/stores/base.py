@@ -16,7 +16,7 @@ from agent_runtime_ref.contracts import MemoryRecord, Plan
 from agent_runtime_ref.contracts.projection import happened_at
 from agent_runtime_ref.recall.rank import RankKey, rank_key
 
-LogMode = Literal["same_transaction", "volatile", "file"]
+LogMode = Literal["same_transaction", "write_ahead", "volatile", "file"]
 
 # What a governed read and write need of a store; a store that lacks one says so when it is opened.
 CAPABILITIES = frozenset(

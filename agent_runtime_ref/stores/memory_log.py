@@ -46,12 +46,13 @@ class FileLog:
 
     dropped = 0
 
-    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
+    def __init__(self, path: Path, rotation: Rotation | None = None, *, reads_wait: bool = True) -> None:
         self._file = LogFile(path, rotation=rotation)
+        self._reads_wait = reads_wait  # until the lines of a read are on disk; those of a write always
 
     def append(self, lines: Sequence[str], *, read: bool) -> None:
         """Seal `lines` and wait until they are on disk."""
-        self._file.append(lines)
+        self._file.append(lines, wait=self._reads_wait or not read)
 
     def lines(self, *, read: bool) -> Iterator[str]:
         """Every line as the write log; none as the read log, so that both together hold each line once."""

@@ -171,6 +171,15 @@ class Tenant:
             open_ids.extend(fresh)
         return reached - first
 
+    def revisions(self) -> Iterator[tuple[str, str, int]]:
+        """Class, kind and highest revision that was ever given, of records that are gone too."""
+        return ((*slot, revision) for slot, revision in self._revisions.items())
+
+    def count_from(self, memory_class: str, kind: str, revision: int) -> None:
+        """Let the revisions of a class and kind go on from `revision` at least."""
+        slot = (memory_class, kind)
+        self._revisions[slot] = max(self._revisions.get(slot, 0), revision)
+
     def holds_dedup(self, entry: Entry) -> bool:
         """Whether the entry is the one that its dedup key leads to."""
         return entry.dedup is not None and self.dedup.get(entry.dedup) == entry.record.memory_id

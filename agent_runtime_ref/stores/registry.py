@@ -10,7 +10,7 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.telemetry.logfile import Rotation
 
-KNOWN = "memory:, seeds:[PATH], sqlite:PATH and postgresql://USER@HOST/DATABASE"
+KNOWN = "memory:, seeds:[PATH], jsonl:PATH, sqlite:PATH and postgresql://USER@HOST/DATABASE"
 
 
 def open_store(
@@ -35,10 +35,18 @@ def open_store(
         if path:
             raise StoreAddressError(url, "a store in memory has no path")
         return InMemoryStore(log=log, rotation=rotation)
-    if colon and scheme == "sqlite":
+    if colon and scheme in ("jsonl", "sqlite"):
         if log is not None:
             raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")
-        return _sqlite(url, path, must_exist=must_exist)
+        file = _file(url, scheme, path, must_exist=must_exist)
+        # Late, because a command that reads no file must not pay for it.
+        if scheme == "sqlite":
+            from agent_runtime_ref.stores.sqlite import SqliteStore
+
+            return SqliteStore(file, must_exist=must_exist)
+        from agent_runtime_ref.stores.jsonl import JsonlStore
+
+        return JsonlStore(file)
     if colon and scheme == "postgresql":
         return _postgres(url, log)
     raise StoreAddressError(url, f"known are {KNOWN}")
@@ -68,9 +76,10 @@ def require_driver(url: str) -> None:
         raise StoreCapabilityError("postgresql:", problem)
 
 
-def _sqlite(url: str, path: str, *, must_exist: bool) -> Store:
+def _file(url: str, scheme: str, path: str, *, must_exist: bool) -> Path:
     if not path.strip() or "\0" in path:
-        raise StoreAddressError(url, "name a file, as in sqlite:memory.db")
+        example = "sqlite:memory.db" if scheme == "sqlite" else "jsonl:memory.jsonl"
+        raise StoreAddressError(url, f"name a file, as in {example}")
     if path.strip() == ":memory:":
         raise StoreAddressError(url, "a store in memory is memory:")
     file = Path(path)
@@ -82,7 +91,4 @@ def _sqlite(url: str, path: str, *, must_exist: bool) -> Store:
         raise StoreAddressError(url, "there is no such file")
     if must_exist and not file.stat().st_size:
         raise StoreAddressError(url, "the file is empty; there is no store in it")
-    # Late, because a command that reads no file must not pay for it.
-    from agent_runtime_ref.stores.sqlite import SqliteStore
-
-    return SqliteStore(file, must_exist=must_exist)
+    return file

@@ -139,6 +139,12 @@ _ROWS = (
         decides=True,
     ),
     EventType(
+        "memory_not_persisted",
+        "a change that the log tells of did not reach the records; said as soon as the store notices",
+        ("record_id", "memory_class", "kind", "event"),
+        severity="WARN",
+    ),
+    EventType(
         "policy_loaded",
         "an engine is ready to decide, at the start or in the place of another bundle",
         ("digest", "revision", "engine", "previous_digest"),

@@ -57,11 +57,14 @@ class LogFile:
         self.repaired_bytes = 0  # of a last line that was cut short; reported, never counted as written
         self._rotation = rotation
         self._guard = threading.Lock()
+        self._known: tuple[tuple[int, int], tuple[int, str]] | None = None  # how the file stood, and its last
         with self._locked() as descriptor:
             self._last(descriptor)
 
-    def append(self, bodies: Sequence[str]) -> None:
+    def append(self, bodies: Sequence[str], *, wait: bool = True) -> None:
         """Seal `bodies`, add them after the last line and wait until they are on disk.
+
+        Without `wait` they outlive the process, and a power cut may take them.
 
         Raises:
             DecisionLogError: they are not; what was written of them is taken back.
@@ -74,7 +77,9 @@ class LogFile:
                 sealed = chain.seal_after(bodies, seq=seq, prev_hash=prev_hash)
                 data = "".join(f"{line}\n" for _, line in sealed).encode("utf-8", "surrogatepass")
                 if not self._is_due(descriptor, len(data), bodies[0]):
-                    self._write(descriptor, data)
+                    self._write(descriptor, data, wait=wait)
+                    if sealed:
+                        self._known = _standing(descriptor), chain.head(sealed[-1][1])
                     return
                 # The lock goes with the file that is closed; others may be faster in the new one.
                 self._close_segment(descriptor)
@@ -91,14 +96,19 @@ class LogFile:
 
     def last_number(self) -> int:
         """The number of the last line, 0 before the first."""
+        known = self._known
+        with suppress(OSError):
+            if known is not None and known[0] == _as_standing(os.stat(self.path)):
+                return known[1][0]
         with self._locked() as descriptor:
             return self._last(descriptor)[0]
 
-    def _write(self, descriptor: int, data: bytes) -> None:
+    def _write(self, descriptor: int, data: bytes, *, wait: bool) -> None:
         end = os.lseek(descriptor, 0, os.SEEK_END)
         try:
             _write_all(descriptor, data)
-            os.fsync(descriptor)
+            if wait:
+                os.fsync(descriptor)
         except OSError as error:
             with suppress(OSError):  # what failed first is what is told
                 os.ftruncate(descriptor, end)
@@ -131,6 +141,8 @@ class LogFile:
 
     def _last(self, descriptor: int) -> tuple[int, str]:
         """Number and hash of the last whole line, after a torn one behind it was cut off."""
+        if self._known is not None and self._known[0] == _standing(descriptor):
+            return self._known[1]  # it only grows, so it is as this process left it
         tail = _tail(descriptor)
         whole = tail.rfind(b"\n") + 1
         if whole < len(tail):
@@ -145,10 +157,12 @@ class LogFile:
         if whole == 0:
             return self._last_closed()
         try:
-            return self._head_of(tail[:whole].splitlines()[-1], "last")
+            last = self._head_of(tail[:whole].splitlines()[-1], "last")
         except StoreDamagedError:
             self._require_own(descriptor)
             raise
+        self._known = _standing(descriptor), last
+        return last
 
     def _require_own(self, descriptor: int) -> None:
         """Return if the file begins as a log does, however short it is.
@@ -213,6 +227,15 @@ class LogFile:
             return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
         except FileNotFoundError:
             return False
+
+
+def _standing(descriptor: int) -> tuple[int, int]:
+    """Which file it is, and how long."""
+    return _as_standing(os.fstat(descriptor))
+
+
+def _as_standing(status: os.stat_result) -> tuple[int, int]:
+    return status.st_ino, status.st_size
 
 
 def _tail(descriptor: int) -> bytes:

@@ -26,7 +26,7 @@ _EVENT_LINE = re.compile(
 
 def chain_name(log_mode: str, *, read: bool) -> str:
     """Return the name of the chain that a line goes to, by how its store keeps the log."""
-    if log_mode == "file":
+    if log_mode in ("file", "write_ahead"):
         return ALL
     return READS if read else WRITES
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import RevisionConflictError
-from agent_runtime_ref.stores.base import Change, ForgetCounts, Store, WriteBatch
+from agent_runtime_ref.stores.base import Change, ForgetCounts, Slot, Store, WriteBatch
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.testing.conformance_base import TENANT, StoreCases, ask, ids, put, raises
 from agent_runtime_ref.testing.records import NOW_US, make_record
 
 SUBJECT = "user-42"
+MANY = 10_000
 
 
 def forget(store: Store, subject: str = SUBJECT, *, dry_run: bool = False) -> ForgetCounts:
@@ -156,3 +158,24 @@ class ForgettingCases(StoreCases):
             store.commit(WriteBatch([Change(record, dedup=b"own-1")]))
 
             assert ids(ask(store, "apricot")) == ["own-1"]
+
+    def test_ten_thousand_records_go_in_one_bounded_call(self) -> None:
+        """Forgetting costs no more than a few times what writing did, and nothing of them is found."""
+        records = [make_record(f"own-{n:05}", subject=SUBJECT, content=f"plum {n}") for n in range(MANY)]
+        with self.opened() as store:
+            put(store, make_record("other", content="plum"))
+            begun = perf_counter()
+            for start in range(0, MANY, 1000):
+                part = [Change(one, dedup=one.memory_id.encode()) for one in records[start : start + 1000]]
+                store.commit(WriteBatch(part))
+            written = perf_counter()
+            counts = forget(store)
+            forgotten = perf_counter()
+
+            assert (counts.records, counts.dedup_keys, counts.tombstones) == (MANY, MANY, MANY)
+            assert ids(ask(store, "plum")) == ids(ask(store)) == ["other"]
+            assert store.fetch(TENANT, [one.memory_id for one in records]) == []
+            assert store.find_duplicate(TENANT, [one.memory_id.encode() for one in records]) == {}
+            assert store.heads(TENANT, [Slot(None, "long_term", "validated_fact", None)])[0] is not None
+            # A ratio, since the machine may be a busy one; what is not bounded is a hundred times slower.
+            assert forgotten - written < 5 * (written - begun) + 5

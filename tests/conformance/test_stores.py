@@ -36,14 +36,30 @@ class TestSqliteStore(StoreConformance):
         return open_store(f"sqlite:{folder / 'memory.db'}")
 
 
+class TestJsonlStore(StoreConformance):
+    """The durable store in files of JSON lines."""
+
+    def open_store(self, folder: Path) -> Store:
+        """A store in a new file."""
+        return open_store(f"jsonl:{folder / 'memory.jsonl'}")
+
+
 class TestPostgresStore(StoreConformance):
     """The store of many machines, on a real server."""
 
     @pytest.fixture(autouse=True)
     def _server(self, postgres: PostgresProcess, database: str) -> None:
         self._postgres, self._database = postgres, database
+        self._url = postgres.url(OPERATOR, database)
+
+    def __getstate__(self) -> dict[str, str]:
+        """What goes into another process: where the store is; the server stays with this one."""
+        return {"_url": self._url}
 
     def open_store(self, folder: Path) -> Store:
-        """An emptied store, for a login that may look across tenants."""
-        self._postgres.empty(self._database)
-        return open_store(self._postgres.url(OPERATOR, self._database))
+        """A store for a login that may look across tenants, emptied where the folder is new."""
+        known = folder / "known"
+        if not known.exists():
+            self._postgres.empty(self._database)
+            known.touch()
+        return open_store(self._url)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.telemetry.segments import RawLine
 
 READS = ".reads"  # what a SQLite store appends to its own name for its log of reads
+LOG = ".log"  # what a JSONL store appends to its own for its one log
 _SEAL = b'{"seq":'
 
 
@@ -51,6 +52,10 @@ def logs_of(args: argparse.Namespace, file: str | None) -> Iterator[list[Log]]:
         return
     args.log = None
     with opened(args) as memory:
+        scheme, _, name = settings.store.partition(":")
+        if scheme == "jsonl":
+            yield [log_of_file(Path(f"{name}{LOG}"))]
+            return
         kinds = [("write log", False)]
         if not _reads_missing(settings.store):
             kinds.append(("read log", True))
