@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from bench import checks, grow, interfere, memory, opa, postgres, read, replay, startup, write
+from bench import checks, grow, interfere, jsonl, memory, opa, postgres, read, replay, startup, write
 from bench.build import Bench, Scale, build, copied, grown
 from bench.cache import CHECKOUT, kept_folder
 from bench.data import Corpus
@@ -30,6 +30,7 @@ SCALES = {
 }
 BULK_RECORDS = 100_000
 TEMPORARY_RECORDS_MAX = 100_000  # more are built once and kept
+HELD_RECORDS_MAX = 100_000  # in a store that holds all of them in memory
 
 
 _METHOD = """\
@@ -102,6 +103,8 @@ def _measure(account: Account, bench: Bench, scratch: Path, scale: Scale) -> Non
     if not bench.ready:
         account.take("building", lambda: build(bench))
     account.take("reads", lambda: read.measure(bench, scale))
+    held = Corpus(min(scale.records, HELD_RECORDS_MAX))
+    account.take("files of JSON lines", lambda: jsonl.measure(scratch, held, rounds=200))
     # What follows writes, and a kept build stays as it is.
     work, bare, alone = (scratch / name for name in ("work.db", "bare.db", "alone.db"))
     copied(bench.governed, work)

@@ -46,6 +46,10 @@ class HeldRecords:
         """The number of the last line of the store's own log."""
         raise NotImplementedError
 
+    def _snapshot_revision(self) -> int:
+        """The number of a line before which every change is in the records, and after which none is."""
+        return self.revision()
+
     def search(self, request: SearchRequest) -> SearchPage:
         """The best matches and exact counts, from one look under the lock."""
         with self._opened():
@@ -68,7 +72,7 @@ class HeldRecords:
             kept_out=tuple(found.kept_out_best(request.excluded_take)),
             exclusions=found.exclusions(),
             considered=found.considered,
-            revision=self.revision(),
+            revision=self._snapshot_revision(),
         )
 
     def heads(self, tenant_id: str, slots: Sequence[Slot], now_us: int = 0) -> list[Head | None]:

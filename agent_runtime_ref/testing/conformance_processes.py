@@ -49,7 +49,9 @@ class ProcessCases(StoreCases):
             before = self._seen(folder, fill_it=True)
             after = self._seen(folder, fill_it=False)
 
+            revisions = before.pop("revision"), after.pop("revision")
             assert after == before
+            assert revisions[0] <= revisions[1]
 
     def _seen(self, folder: Path, *, fill_it: bool) -> dict[str, Any]:
         store = self.open_store(folder)

@@ -49,6 +49,11 @@ class RecordFile:
         files.prepare(prepared, [header_line(Header(0, NO_MARK))])
         files.put_in_place(prepared, self.path)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has changed since the last look; so what was taken is right, without a lock."""
+        return self._seen is not None and files.standing(self.path) == self._seen
+
     def catch_up(self) -> None:
         """Carry out what was added since the last look.
 
@@ -56,8 +61,7 @@ class RecordFile:
             StoreDamagedError: a line is none that was ever written; its place is told.
             StoreError: the file is gone.
         """
-        # Where nothing has changed no lock is needed: what was taken stays as it is.
-        if self._seen is not None and files.standing(self.path) == self._seen:
+        if self.is_current:
             return
         with self._lock.shared(), files.reading(self.path) as (descriptor, seen):
             if self._seen is None or self._seen.inode != seen.inode or seen.size < self._end:

@@ -48,6 +48,7 @@ class JsonlStore(HeldRecords):
         self.url = f"jsonl:{path}"
         self.path = Path(os.path.realpath(path))
         self._closed = False
+        self._changed_at = 0
         self._file_lock = files.Lock(self._beside("lock"), url=self.url)
         self._file = RecordFile(self.path, self._file_lock, self._tenants)
         self._keys = KeyFile(self._beside("keys"))
@@ -63,6 +64,7 @@ class JsonlStore(HeldRecords):
             self._log = self._opened_log()
             self._file.repair()
             self._take_back()
+            self._changed_at = self._log.last_number()
 
     @property
     def repaired_bytes(self) -> int:
@@ -237,8 +239,16 @@ class JsonlStore(HeldRecords):
     def _opened(self) -> Iterator[None]:
         """Keep other threads out, and have every record that any process has kept."""
         with self._alone():
-            self._file.catch_up()
+            if not self._file.is_current:
+                # The lock keeps writers out, whose lines may be in the log while their records are not.
+                with self._file_lock.shared():
+                    self._file.catch_up()
+                    self._changed_at = self._log.last_number()
             yield
+
+    def _snapshot_revision(self) -> int:
+        """The last line when the records last changed: lines of reads do not make it another state."""
+        return self._changed_at
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -251,7 +261,10 @@ class JsonlStore(HeldRecords):
                 self._file.repair()
                 if self._file_lock.under_way:
                     self._take_back()
+                self._changed_at = self._log.last_number()
             yield
+            if is_first:
+                self._changed_at = self._log.last_number()
 
     def _take_back(self) -> None:
         """Say of changes that were announced and did not come about that they did not; under the lock."""
