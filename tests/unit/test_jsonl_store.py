@@ -12,8 +12,8 @@ import pytest
 from agent_runtime_ref.errors import (
     StoreAddressError,
     StoreCapabilityError,
-    StoreForeignError,
     StoreError,
+    StoreForeignError,
     StoreVersionError,
 )
 from agent_runtime_ref.stores.base import Change, WriteBatch
