@@ -18,18 +18,17 @@ from agent_runtime_ref.stores.postgres import log
 from agent_runtime_ref.stores.postgres.removal import mark, remove
 from agent_runtime_ref.stores.postgres.session import Session
 
-# UNION, not UNION ALL: what is derived in a circle is met once.
-_DOOMED = """
-WITH RECURSIVE doomed(rid) AS (
-    SELECT r.rid FROM records r WHERE r.tenant_id=$1 AND r.subject=$2
-    UNION
-    SELECT d.rid FROM doomed JOIN records p ON p.tenant_id=$1 AND p.rid=doomed.rid
-    JOIN derivations d ON d.tenant_id=$1 AND d.parent_id=p.memory_id)
-SELECT r.rid,coalesce(r.subject=$2,false),r.status,r.memory_class,r.subject,t.content,t.original,
-    (SELECT count(*) FROM postings s WHERE s.tenant_id=$1 AND s.rid=r.rid)
-FROM doomed JOIN records r ON r.tenant_id=$1 AND r.rid=doomed.rid
-JOIN contents t ON t.tenant_id=$1 AND t.rid=doomed.rid
-ORDER BY r.rid"""
+# One table each, by its index: where a table has just been filled nobody has counted it yet, and a join of
+# several would be planned for a handful of rows.
+_OWN = "SELECT rid,memory_id FROM records WHERE tenant_id=$1 AND subject=$2"
+_DERIVED = "SELECT DISTINCT rid FROM derivations WHERE tenant_id=$1 AND parent_id=ANY($2)"
+_NAMED = "SELECT rid,memory_id FROM records WHERE tenant_id=$1 AND rid=ANY($2)"
+_RECORDS = (
+    "SELECT rid,coalesce(subject=$3,false),status,memory_class,subject FROM records"
+    " WHERE tenant_id=$1 AND rid=ANY($2) ORDER BY rid"
+)
+_CONTENTS = "SELECT rid,content,original FROM contents WHERE tenant_id=$1 AND rid=ANY($2)"
+_POSTINGS = "SELECT rid,count(*) FROM postings WHERE tenant_id=$1 AND rid=ANY($2) GROUP BY rid"
 _DEDUP = "SELECT count(*) FROM dedup WHERE tenant_id=$1 AND rid=ANY($2)"
 
 
@@ -66,7 +65,7 @@ def forget(
     """Remove a subject, or count what would be removed, within the session's transaction, log lines too."""
     tenant_id, subject = request.tenant_id, request.subject
     log.locked(session, tenant_id, reads=False)
-    found = [_Doomed(*row) for row in session.rows(_DOOMED, (tenant_id, subject))]
+    found = _doomed(session, tenant_id, subject)
     counted = replace(_counts(session, found, request), dry_run=dry_run)
     if not dry_run:
         remove(session, tenant_id, [one.rid for one in found])
@@ -82,6 +81,22 @@ def forget(
         session.run("DELETE FROM subject_keys WHERE tenant_id=$1 AND subject=$2", (tenant_id, subject))
         session.run("UPDATE forgettings SET count=count+1")
     return counted
+
+
+def _doomed(session: Session, tenant_id: str, subject: str) -> list[_Doomed]:
+    """The subject's records and all that was derived from them, whoever that is about."""
+    open_ids: dict[int, str] = dict(session.rows(_OWN, (tenant_id, subject)))
+    reached = set(open_ids)
+    while open_ids:
+        derived = session.rows(_DERIVED, (tenant_id, list(open_ids.values())))
+        fresh = [row[0] for row in derived if row[0] not in reached]  # a circle is met once
+        reached.update(fresh)
+        open_ids = dict(session.rows(_NAMED, (tenant_id, fresh))) if fresh else {}
+    rids = sorted(reached)
+    contents = {row[0]: row[1:] for row in session.rows(_CONTENTS, (tenant_id, rids))}
+    postings: dict[int, int] = dict(session.rows(_POSTINGS, (tenant_id, rids)))
+    found = session.rows(_RECORDS, (tenant_id, rids, subject))
+    return [_Doomed._make((*row, *contents[row[0]], postings.get(row[0], 0))) for row in found]
 
 
 def _counts(session: Session, found: Sequence[_Doomed], request: Request) -> ForgetCounts:
