@@ -218,8 +218,7 @@ class RemoteMemoryStore:
             raise StoreCapabilityError(str(self.path), "it is locked with fcntl, which is missing") from error
         while True:
             try:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+                descriptor = self._opened()
             except OSError as error:
                 raise self._failed(error) from error
             try:
@@ -229,6 +228,14 @@ class RemoteMemoryStore:
                     return
             finally:
                 os.close(descriptor)  # gives up the lock too
+
+    def _opened(self) -> int:
+        """The descriptor of the file, made where there is none, and its folder too."""
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        except FileNotFoundError:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
     def _is_current(self, descriptor: int) -> bool:
         """Tell whether the file still has its name: somebody may have put another in its place meanwhile."""
