@@ -84,7 +84,7 @@ def test_a_log_file_is_refused(tmp_path: Path) -> None:
 def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has not installed the extra is told which one."""
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
-    with pytest.raises(StoreCapabilityError, match=r"agent-runtime-ref\[postgres\]"):
+    with pytest.raises(StoreCapabilityError, match=r"pip install '\.\[postgres\]'"):
         open_store("postgresql://127.0.0.1/memory")
 
 
