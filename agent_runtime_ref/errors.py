@@ -324,6 +324,12 @@ class RecordNotFoundError(StoreError):
     message = "store `{store}`: no record `{problem}`"
 
 
+class NotInQuarantineError(RecordNotFoundError):
+    """A record that is to be released or rejected does not wait for that in any tenant."""
+
+    code = "store.not_in_quarantine"
+
+
 class DecisionLogError(StoreError):
     """The decision log could not be written, so the operation did not happen."""
 

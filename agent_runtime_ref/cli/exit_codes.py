@@ -26,7 +26,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.StoreVersionError, USAGE),
     (errors.StoreDamagedError, USAGE),
     (errors.StoreCapabilityError, USAGE),
-    (errors.RecordNotFoundError, REFUSED),
+    (errors.NotInQuarantineError, REFUSED),
+    (errors.RecordNotFoundError, USAGE),
     (errors.RemoteMemoryError, USAGE),
 )
 # A bundle that cannot be used (not there, not the pinned one, broken Rego) is configuration; a panic is ours.

@@ -132,7 +132,7 @@ def test_quarantine_shows_only_what_is_in_it(command: Command, tmp_path: Path, s
     record_id = _write(command, tmp_path, store, fact()).document["record"]["record_id"]
     answer = command("quarantine", "show", record_id, "--store", store)
 
-    assert (answer.code, answer.out) == (1, "")
+    assert (answer.code, answer.out) == (2, "")
     assert "quarantine list" in answer.err
 
 

@@ -12,7 +12,7 @@ from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.cli.quarantine.queue import add_reviewer, queued, reviewer_of
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
-from agent_runtime_ref.errors import RecordNotFoundError, UsageError
+from agent_runtime_ref.errors import NotInQuarantineError, UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import Caller, ReviewReceipt
@@ -55,14 +55,14 @@ def _tenant(memory: GovernedMemory, args: argparse.Namespace) -> str:
     """Return the tenant that was named, else the one in which the record waits.
 
     Raises:
-        RecordNotFoundError: no tenant has a record of that id in quarantine.
+        NotInQuarantineError: no tenant has a record of that id in quarantine.
         UsageError: several have one.
     """
     if args.tenant is not None:
         return str(args.tenant)
     found = [record.tenant_id for record in queued(memory, args, 2, (args.record,))]
     if not found:
-        raise RecordNotFoundError(memory.store_url, f"{args.record}` in quarantine; see `quarantine list")
+        raise NotInQuarantineError(memory.store_url, f"{args.record}` in quarantine; see `quarantine list")
     if len(found) > 1:
         tenants = ", ".join(f"`{name}`" for name in sorted(found))
         raise UsageError(f"several tenants have a record `{args.record}`: {tenants}; name one with --tenant")
