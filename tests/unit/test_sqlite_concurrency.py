@@ -5,17 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError
 from agent_runtime_ref.stores.base import Change, SearchRequest, Slot, WriteBatch
-from agent_runtime_ref.stores.sqlite import SqliteStore
+from agent_runtime_ref.stores.sqlite import SqliteStore, schema
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.testing import NOW_US, make_record, open_plan
 from agent_runtime_ref.testing.conformance_base import TENANT, ask, put
@@ -147,3 +149,28 @@ def test_connections_of_finished_threads_are_closed(tmp_path: Path) -> None:
         store.revision()
 
         assert len(store._pool._open) <= 3
+
+
+class _Interrupted(sqlite3.Connection):
+    """Lets another opener make the whole file before its statement number `at`."""
+
+    at = 0
+    other: str = ""
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        self.at -= 1
+        if self.at == -1:
+            with closing(sqlite3.connect(self.other, isolation_level=None)) as other:
+                schema.prepare(other, path=self.other, reads=True)
+        return super().execute(*args)
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_file_made_by_another_between_two_looks_is_still_ours(tmp_path: Path, at: int) -> None:
+    """Before whatever statement of the opening another opener commits, the file is taken for ours."""
+    path = str(tmp_path / "m.db.reads")
+    with closing(sqlite3.connect(path, factory=_Interrupted, isolation_level=None)) as connection:
+        connection.at, connection.other = at, path
+        schema.prepare(connection, path=path, reads=True)
+        assert connection.at < 0, "the other opener never came"
+        assert connection.execute("SELECT count(*) FROM log").fetchone() == (0,)

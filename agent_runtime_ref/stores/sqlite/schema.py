@@ -145,10 +145,12 @@ def _first_values(connection: sqlite3.Connection) -> None:
 
 
 def _check_owner(connection: sqlite3.Connection, application_id: int, path: str) -> None:
+    # The tables first: whoever makes them between the two looks sets the id in the same transaction.
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     if found == application_id:
         return
-    if found or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if found or tables:
         raise StoreForeignError(path, "is no store: the file belongs to another program")
 
 
