@@ -40,16 +40,20 @@ No event holds the content of a memory or the text of a query."""
 
 
 def error_classes() -> list[type[errors.GovernanceError]]:
-    """Return every error class of the package, in the order of errors.py."""
+    """Return every error class of the package: the base, then module by module as they stand there."""
     classes = [one for _, one in inspect.getmembers(errors, inspect.isclass)]
     found = [one for one in classes if issubclass(one, errors.GovernanceError)]
-    return sorted(found, key=lambda one: inspect.getsourcelines(one)[1])
+    return sorted(found, key=_place)
+
+
+def _place(one: type[errors.GovernanceError]) -> tuple[bool, str, int]:
+    return one is not errors.GovernanceError, one.__module__, inspect.getsourcelines(one)[1]
 
 
 def errors_page() -> str:
     """Return docs/reference/errors.md."""
     assert set(_ENGINE_REASONS) == set(errors.ENGINE_FAILURE_REASONS)
-    parts: list[Part] = ["# Errors", MARK.format(origin="agent_runtime_ref/errors.py"), _ERRORS_HEAD]
+    parts: list[Part] = ["# Errors", MARK.format(origin="agent_runtime_ref/errors"), _ERRORS_HEAD]
     for one in error_classes():
         bases = [base.__name__ for base in one.__bases__ if base is not Exception]
         rows = [f"- code: `{one.code}`", f"- message: `` {one.message} ``"]

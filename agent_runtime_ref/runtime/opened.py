@@ -1,4 +1,4 @@
-"""The composition root: opens a store, an engine and the gates, and is the facade over them."""
+"""The composition root: store, engine and gates, opened from addresses and closed again."""
 
 from __future__ import annotations
 
@@ -12,26 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
 from agent_runtime_ref.contracts import (
     Caller,
-    ForgetReceipt,
-    MemoryCandidate,
-    RetrievalQuery,
-    RetrievalResult,
-    ReviewReceipt,
-    WriteReceipt,
 )
-from agent_runtime_ref.contracts.caller import require_text
-from agent_runtime_ref.enforcement.attributes import Inspection
 from agent_runtime_ref.enforcement.gates import Gates, Surroundings, gates_of
 from agent_runtime_ref.enforcement.reload import PolicyOrigin, PolicyReload
-from agent_runtime_ref.enforcement.write import Outcome
-from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, StoreError
+from agent_runtime_ref.errors import DocumentTypeError, StoreError
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.policy.signing import Verification
 from agent_runtime_ref.policy.source import PolicySource, verification_of
 from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store
-from agent_runtime_ref.stores.registry import open_store, require_driver
+from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
 from agent_runtime_ref.telemetry.logfile import rotation_of
 from agent_runtime_ref.telemetry.mask import Mask
@@ -41,18 +32,11 @@ from agent_runtime_ref.telemetry.words import Pseudonyms
 
 if TYPE_CHECKING:
     from agent_runtime_ref.config import Settings
-    from agent_runtime_ref.contracts.stored import StoredMemory
-    from agent_runtime_ref.enforcement.explain import Explanation
-    from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
-    from agent_runtime_ref.recall.engine import Ranker
-    from agent_runtime_ref.recall.hits import RecallResult
-
-__all__ = ["Chain", "GovernedMemory", "Inspection", "migrate_store"]
 
 
-class GovernedMemory:
-    """Memory behind its two gates. Thread-safe; use it as a context manager or call `close`."""
+class OpenedMemory:
+    """What stands behind the facade: the gates in force, the log, and how all of it is opened and closed."""
 
     def __init__(
         self,
@@ -194,116 +178,6 @@ class GovernedMemory:
             must_exist=must_exist,
         )
 
-    def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
-        """Keep `candidate` if the policy admits it; see `WriteGate.write` for what it raises."""
-        self._check(caller, candidate, MemoryCandidate, "candidate")
-        return self._gates.writes.write(candidate, caller=caller)
-
-    def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
-        """Return a receipt or a `PolicyDeniedError` for each candidate, in order; one transaction a batch.
-
-        Raises:
-            WriteInterruptedError: engine or store failed on the way; it carries the outcomes so far.
-        """
-        self._check(caller)
-        return self._gates.writes.write_many(candidates, caller=caller)
-
-    def read(
-        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None, operation: str = "search"
-    ) -> RetrievalResult:
-        """Return what the policy lets `caller` see of `query`; see `ReadGate.read` for what it raises."""
-        self._check(caller, query, RetrievalQuery, "query")
-        if text is not None and not isinstance(text, str):
-            raise DocumentTypeError("text: must be a string")
-        return self._gates.reads.read(query, caller=caller, text=text, operation=operation)
-
-    def recall(
-        self,
-        text: str,
-        *,
-        caller: Caller,
-        purpose: str = "answer_generation",
-        limit: int = 5,
-        ranker: Ranker | None = None,
-    ) -> RecallResult:
-        """Return the caller's conversations that answer `text`, best first, as far as the policy shows them.
-
-        Nothing is written but the decision; a hit carries its id. `ranker` takes the place of words and time.
-        See `Recaller.recall` for what it raises.
-        """
-        self._check(caller)
-        return self._gates.recalls.recall(text, caller=caller, purpose=purpose, limit=limit, ranker=ranker)
-
-    def latest_profile(self, *, caller: Caller, purpose: str = "personalization") -> StoredMemory | None:
-        """Return the caller's profile snapshot that was captured last, for the start of a conversation."""
-        self._check(caller)
-        return self._gates.recalls.latest_profile(caller=caller, purpose=purpose)
-
-    def load_stored(self, records: Iterable[StoredMemory], *, caller: Caller) -> list[Outcome]:
-        """Write a user's stored memories, each under its own id and instant, about the caller's subject.
-
-        Returns a receipt or a `PolicyDeniedError` for each, in order: what the policy refuses is left out.
-
-        Raises:
-            RemoteMemoryValidationError: one of them is a retraction, which is no memory.
-            RemoteMemoryScopeError: one of them belongs to another user than the caller's subject.
-        """
-        from agent_runtime_ref.seeds import load_stored
-
-        self._check(caller)
-        return load_stored(records, self._gates.writes, caller=caller)
-
-    def inspect(self, inspection: Inspection, *, caller: Caller) -> RetrievalResult:
-        """Return records as an operator sees them, whatever their status."""
-        self._check(caller, inspection, Inspection, "inspection")
-        return self._gates.reads.inspect(inspection, caller=caller)[0]
-
-    def explain(
-        self, inspection: Inspection, query: RetrievalQuery, *, operator: Caller, caller: Caller
-    ) -> list[Explanation]:
-        """Say for each record that `operator` sees what `query` by `caller` would do with it, and why.
-
-        Looking is an inspection of its own, decided and logged as one.
-        """
-        from agent_runtime_ref.enforcement.explain import Explanation, explained
-
-        gates = self._gates
-        result, attributes = gates.reads.inspect(inspection, caller=operator)
-        now_us = gates.surroundings.clock.now_us()
-        question = gates.attributes.read(query, caller, now_us=now_us, has_text=False, operation="search")
-        shown = [gates.attributes.candidate(one) for one in attributes]
-        verdicts = explained(shown, question, point=gates.point, bundle=gates.bundle)
-        return [Explanation(hit.record, *verdict) for hit, verdict in zip(result.hits, verdicts, strict=True)]
-
-    def survey(self, *, caller: Caller) -> Survey:
-        """Return the metadata of every record, for a replay; an inspection by an operator, logged as one."""
-        from agent_runtime_ref.enforcement.survey import surveyed
-
-        self._check(caller)
-        return surveyed(self._gates, caller)
-
-    def release(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
-        """Let a record out of quarantine; see `ReviewGate.review` for what it raises."""
-        return self._reviewed("release", record_id, caller, reason)
-
-    def reject(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
-        """Remove a record from quarantine for good; see `ReviewGate.review` for what it raises."""
-        return self._reviewed("reject", record_id, caller, reason)
-
-    def _reviewed(self, operation: str, record_id: str, caller: Caller, reason: str) -> ReviewReceipt:
-        from agent_runtime_ref.enforcement.review_document import Request
-
-        self._check(caller, record_id, str, "record_id")
-        return self._gates.reviews.review(Request(operation, record_id, caller, reason))
-
-    def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
-        """Remove everything about `subject` in the caller's tenant, and return the receipt."""
-        self._check(caller, subject, str, "subject")
-        require_text("subject", subject)
-        if not subject.strip():
-            raise DocumentValueError("subject: must not be empty")
-        return self._gates.forgets.forget(subject, caller=caller, dry_run=dry_run)
-
     def reload_policies(self) -> bool:
         """Take the policies that are now where they came from; return whether they are others than before.
 
@@ -376,24 +250,3 @@ class GovernedMemory:
         from agent_runtime_ref.seeds import load_through_gate
 
         load_through_gate(load_seed_records(path), self._gates.writes)
-
-
-def migrate_store(
-    url: str, *, application: str | None = None, inspection: str | None = None
-) -> dict[str, str | int]:
-    """Make or migrate the schema of a PostgreSQL store as its owner, and return what was done.
-
-    `application` and `inspection` name the roles that may use it; left out, those of the how-to.
-
-    Raises:
-        StoreAddressError: the address is no `postgresql://...`.
-        StoreVersionError: the schema is newer than this version; nothing was changed.
-        StoreCapabilityError: the driver or a role is missing, or a role could step round the walls.
-        StoreError: the database did not do it; nothing was changed.
-    """
-    require_driver(url)
-    from agent_runtime_ref.stores.postgres import migrate
-
-    roles = {"application": application, "inspection": inspection}
-    done = migrate(url, **{name: role for name, role in roles.items() if role is not None})
-    return {"store": done.store, "before": done.before, "version": done.version}

@@ -1,0 +1,86 @@
+"""Every error that the package raises on purpose, each with a code that never changes.
+
+`code` is what a program may branch on, `message` the template of the sentence, `str(error)` the filled
+template. docs/reference/errors.md is generated from these classes, module by module, so a class without a
+docstring, a code or a message does not pass the tests.
+"""
+
+from agent_runtime_ref.errors.base import (
+    GovernanceError,
+)
+from agent_runtime_ref.errors.command import (
+    UsageError,
+)
+from agent_runtime_ref.errors.decisions import (
+    ENGINE_FAILURE_REASONS,
+    BundleError,
+    EngineFailureError,
+    PolicyDeniedError,
+    SeedsRefusedError,
+    TextError,
+    WriteInterruptedError,
+)
+from agent_runtime_ref.errors.documents import (
+    DocumentError,
+    DocumentTypeError,
+    DocumentUnreadableError,
+    DocumentValueError,
+    ResourceNotFoundError,
+    SchemaNotFoundError,
+)
+from agent_runtime_ref.errors.remote_memory import (
+    ModelNotConfiguredError,
+    RemoteMemoryCorruptionError,
+    RemoteMemoryDuplicateError,
+    RemoteMemoryError,
+    RemoteMemoryScopeError,
+    RemoteMemoryValidationError,
+)
+from agent_runtime_ref.errors.stores import (
+    DecisionLogError,
+    DuplicateRecordError,
+    NotInQuarantineError,
+    RecordNotFoundError,
+    RevisionConflictError,
+    StoreAddressError,
+    StoreCapabilityError,
+    StoreDamagedError,
+    StoreError,
+    StoreForeignError,
+    StoreVersionError,
+)
+
+__all__ = [
+    "ENGINE_FAILURE_REASONS",
+    "BundleError",
+    "DecisionLogError",
+    "DocumentError",
+    "DocumentTypeError",
+    "DocumentUnreadableError",
+    "DocumentValueError",
+    "DuplicateRecordError",
+    "EngineFailureError",
+    "GovernanceError",
+    "ModelNotConfiguredError",
+    "NotInQuarantineError",
+    "PolicyDeniedError",
+    "RecordNotFoundError",
+    "RemoteMemoryCorruptionError",
+    "RemoteMemoryDuplicateError",
+    "RemoteMemoryError",
+    "RemoteMemoryScopeError",
+    "RemoteMemoryValidationError",
+    "ResourceNotFoundError",
+    "RevisionConflictError",
+    "SchemaNotFoundError",
+    "SeedsRefusedError",
+    "StoreAddressError",
+    "StoreCapabilityError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreForeignError",
+    "StoreVersionError",
+    "TextError",
+    "UsageError",
+    "WriteInterruptedError",
+]
