@@ -120,7 +120,13 @@ class Recorder:
         )
 
     def event(
-        self, call: Call, event_type: str, decision: Decision, payload: Mapping[str, Any], *, decides: bool
+        self,
+        call: Call,
+        event_type: str,
+        decision: Decision | None,
+        payload: Mapping[str, Any],
+        *,
+        decides: bool,
     ) -> Event:
         """Return an event with who, and with what was decided where the catalogue wants it."""
         words = self._attributes.words
@@ -130,9 +136,10 @@ class Recorder:
             "tenant_id": words.safe(call.caller.tenant_id),
             "principal_id": self._principal(call),
             "agent_id": self._unnamed(call.caller, call.subjects, words.optional(call.caller.agent_id)),
-            "decision_id": decision.decision_id,
         }
-        decided = _decided(decision) if decides else {}
+        if decision is not None:
+            who["decision_id"] = decision.decision_id
+        decided = _decided(decision) if decision is not None and decides else {}
         return Event(event_type, call.trace_id, call.at_us, {**who, **decided, **payload})
 
     def line(

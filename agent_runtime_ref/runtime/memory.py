@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.contracts import (
     Caller,
@@ -140,3 +140,25 @@ class GovernedMemory(OpenedMemory):
         if not subject.strip():
             raise DocumentValueError("subject: must not be empty")
         return self._gates.forgets.forget(subject, caller=caller, dry_run=dry_run)
+
+    def tell(
+        self,
+        event_type: str,
+        payload: Mapping[str, Any],
+        *,
+        caller: Caller,
+        keys: Sequence[str] = (),
+        decision_id: str | None = None,
+    ) -> None:
+        """Write an event of the catalogue into the log: something happened that no gate tells of.
+
+        `keys` are those of records about the caller's subject, and stand in the event as pseudonyms. Any
+        other string that is no harmless identifier stands there as a digest.
+
+        Raises:
+            DecisionLogError: the log cannot be written.
+        """
+        from agent_runtime_ref.enforcement.telling import tell
+
+        self._check(caller)
+        tell(self._gates, event_type, payload, caller=caller, keys=keys, decision_id=decision_id)

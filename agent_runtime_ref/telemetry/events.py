@@ -145,6 +145,11 @@ _ROWS = (
         severity="WARN",
     ),
     EventType(
+        "session_constraints_merged",
+        "constraints of a session were merged after a turn, or cleared",
+        ("counts", "keys", "refused", "total"),
+    ),
+    EventType(
         "policy_loaded",
         "an engine is ready to decide, at the start or in the place of another bundle",
         ("digest", "revision", "engine", "previous_digest"),
