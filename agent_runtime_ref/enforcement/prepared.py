@@ -116,7 +116,7 @@ def context_of(batch: Sequence[Prepared], store: Store, caller: Caller, now_us: 
     appended = [item.dedup for item in own if item.candidate.revision_mode == "append"]
     return Context(
         heads=[found.get(item.slot) if item.candidate.revision_mode == "replace" else None for item in batch],
-        lineage=store.lineage(caller.tenant_id, ids) if ids else {},
+        lineage=store.lineage(caller.tenant_id, ids, now_us) if ids else {},
         duplicates=_duplicates(store, caller.tenant_id, appended, now_us),
         forgotten=frozenset(store.tombstoned(caller.tenant_id, [item.tombstone for item in own])),
         writer=caller,
@@ -158,8 +158,9 @@ def _kinds(findings: Sequence[Finding]) -> list[tuple[str, str]]:
 
 def _lineage(candidate: MemoryCandidate, context: Context) -> dict[str, Any]:
     ids = candidate.derived_from
-    # A parent that nobody is shown, or that is about somebody else, looks like one that does not exist: the
-    # answer must not tell which ids there are.
+    # A parent that nobody is shown, be it for its status or because its life has ended, or that is about
+    # somebody else, looks like one that does not exist: the answer must not tell which ids there are, and
+    # what was to live for a month must not go on in what is derived from it.
     found = [context.lineage[one] for one in ids if one in context.lineage]
     known = [one for one in found if one.status == "active" and one.subject in (None, candidate.subject)]
     subjects = {parent.subject for parent in known if parent.subject is not None}

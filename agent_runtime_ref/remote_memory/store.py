@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock, timestamp
@@ -27,8 +26,8 @@ from agent_runtime_ref.errors import (
     RemoteMemoryDuplicateError,
     RemoteMemoryError,
     RemoteMemoryValidationError,
-    StoreCapabilityError,
 )
+from agent_runtime_ref.file_lock import locked
 from agent_runtime_ref.remote_memory.lines import LINE_BYTES_MAX, line_of, records_of
 from agent_runtime_ref.telemetry import diagnostics
 
@@ -93,7 +92,7 @@ class RemoteMemoryStore:
         line = line_of(record)
         if len(line) > LINE_BYTES_MAX:
             raise RemoteMemoryValidationError(f"the record has {len(line)} bytes, at most {LINE_BYTES_MAX}")
-        with self._guard, self._locked() as descriptor:
+        with self._guard, locked(self.path, failed=self._failed, makes_folder=True) as descriptor:
             self._catch_up(descriptor)
             self._repair(descriptor)
             if record.memory_id in self._known:
@@ -208,41 +207,6 @@ class RemoteMemoryStore:
         except OSError as error:
             os.ftruncate(descriptor, end)
             raise self._failed(error) from error
-
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The open file, made where there is none, locked against every other writer."""
-        try:
-            import fcntl
-        except ImportError as error:  # pragma: no cover - Windows
-            raise StoreCapabilityError(str(self.path), "it is locked with fcntl, which is missing") from error
-        while True:
-            try:
-                descriptor = self._opened()
-            except OSError as error:
-                raise self._failed(error) from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if self._is_current(descriptor):
-                    yield descriptor
-                    return
-            finally:
-                os.close(descriptor)  # gives up the lock too
-
-    def _opened(self) -> int:
-        """The descriptor of the file, made where there is none, and its folder too."""
-        try:
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        except FileNotFoundError:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def _is_current(self, descriptor: int) -> bool:
-        """Tell whether the file still has its name: somebody may have put another in its place meanwhile."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
-        except FileNotFoundError:
-            return False
 
     def _forget(self) -> None:
         self._records.clear()

@@ -165,7 +165,10 @@ class Head(NamedTuple):
 
 
 class Parent(NamedTuple):
-    """What a record passes on to those derived from it."""
+    """What a record passes on to those derived from it.
+
+    An active record whose life has ended has the status "expired": nobody is shown it any more.
+    """
 
     trust_rank: int
     subject: str | None
@@ -319,8 +322,8 @@ class Store(Protocol):
     def heads(self, tenant_id: str, slots: Sequence[Slot], now_us: int = 0) -> list[Head | None]:
         """What is active in each slot at `now_us`, in the order of `slots`."""
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
-        """Trust rank, subject and status of each id that exists."""
+    def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
+        """Trust rank, subject and status of each id that exists; `expired` where it is so at `now_us`."""
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken; one that has expired at `now_us` takes none."""

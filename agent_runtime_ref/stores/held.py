@@ -27,7 +27,7 @@ from agent_runtime_ref.stores.base import (
 )
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.stores.held_search import Judgement, judged
-from agent_runtime_ref.stores.memory_tenant import Entry, Tenant, Undo
+from agent_runtime_ref.stores.memory_tenant import Entry, Tenant, Undo, parent_of
 
 
 class HeldRecords:
@@ -81,14 +81,12 @@ class HeldRecords:
             tenant = self._tenants.get(tenant_id)
             return [tenant.head(Slot(*slot), now_us) if tenant else None for slot in slots]
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
+    def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
         with self._opened():
             entries = self._entries(tenant_id)
             known = [entries[memory_id].attributes for memory_id in ids if memory_id in entries]
-            return {
-                one["record_id"]: Parent(one["trust_rank"], one["subject"], one["status"]) for one in known
-            }
+            return {one["record_id"]: parent_of(one, now_us) for one in known}
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""

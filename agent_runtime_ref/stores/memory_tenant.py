@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.recall.analysis import label_terms, record_terms
 from agent_runtime_ref.stores.attributes import record_attributes
-from agent_runtime_ref.stores.base import Head, Slot, Waiting
+from agent_runtime_ref.stores.base import Head, Parent, Slot, Waiting
 
 Undo = list[Callable[[], object]]
 
@@ -228,7 +228,14 @@ def _drop(index: dict[Any, set[str]], key: object, memory_id: str) -> None:
             del index[key]
 
 
-def _alive(attributes: dict[str, Any], now_us: int) -> bool:
+def parent_of(attributes: Mapping[str, Any], now_us: int) -> Parent:
+    """Return what a record passes on at `now_us` to those derived from it."""
+    ended = attributes["status"] == "active" and not _alive(attributes, now_us)
+    status = "expired" if ended else attributes["status"]
+    return Parent(attributes["trust_rank"], attributes["subject"], status)
+
+
+def _alive(attributes: Mapping[str, Any], now_us: int) -> bool:
     expires_ns = attributes["expires_ns"]
     return expires_ns is None or expires_ns > now_us * 1000
 

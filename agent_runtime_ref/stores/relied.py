@@ -29,7 +29,7 @@ def check(store: Store, batch: WriteBatch) -> None:
             raise RevisionConflictError(store.url, "the memory was forgotten meanwhile")
     parents = [(one.record.tenant_id, parent) for one in batch.changes for parent in one.parents.items()]
     for tenant_id, expected in _grouped(parents):
-        if not _as_seen(store.lineage(tenant_id, list(dict(expected))), expected):
+        if not _as_seen(store.lineage(tenant_id, list(dict(expected)), batch.now_us), expected):
             raise RevisionConflictError(store.url, "a record it is derived from changed meanwhile")
     held = [(one.tenant_id, (one.digest, one.memory_id)) for one in batch.held]
     for tenant_id, holders in _grouped(held):

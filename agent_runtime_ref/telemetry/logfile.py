@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,12 +20,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent_runtime_ref.errors import (
-    DecisionLogError,
-    StoreCapabilityError,
-    StoreDamagedError,
-    StoreForeignError,
-)
+from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreForeignError
+from agent_runtime_ref.file_lock import locked
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.segments import closed_name, closed_segments, raw_lines
 
@@ -112,7 +107,7 @@ class LogFile:
         except OSError as error:
             with suppress(OSError):  # what failed first is what is told
                 os.ftruncate(descriptor, end)
-            raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+            raise self._failed(error) from error
 
     def _is_due(self, descriptor: int, more_bytes: int, body: str) -> bool:
         """Tell whether the file is to be closed before `body` and what comes with it is added."""
@@ -137,7 +132,7 @@ class LogFile:
             os.rename(self.path, closed)
             _sync_folder(self.path.parent)
         except OSError as error:
-            raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+            raise self._failed(error) from error
 
     def _last(self, descriptor: int) -> tuple[int, str]:
         """Number and hash of the last whole line, after a torn one behind it was cut off."""
@@ -152,7 +147,7 @@ class LogFile:
                 os.ftruncate(descriptor, size - (len(tail) - whole))
                 os.fsync(descriptor)
             except OSError as error:
-                raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
+                raise self._failed(error) from error
             self.repaired_bytes += len(tail) - whole
         if whole == 0:
             return self._last_closed()
@@ -195,38 +190,11 @@ class LogFile:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The open file, locked against other threads and processes."""
-        try:
-            import fcntl
-        except ImportError as error:  # pragma: no cover - Windows
-            raise StoreCapabilityError(
-                str(self.path), "files are locked with fcntl, which is missing"
-            ) from error
-        with self._guard:
-            while True:
-                try:
-                    descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-                except OSError as error:
-                    raise DecisionLogError(str(self.path), error.strerror or str(error)) from error
-                try:
-                    self._require_file(descriptor)
-                    fcntl.flock(descriptor, fcntl.LOCK_EX)
-                    if self._is_current(descriptor):
-                        yield descriptor
-                        return
-                finally:
-                    os.close(descriptor)  # gives up the lock too
+        with self._guard, locked(self.path, failed=self._failed) as descriptor:
+            yield descriptor
 
-    def _require_file(self, descriptor: int) -> None:
-        """Refuse a pipe or a device: it has no last line to go on from, and nobody can read it back."""
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DecisionLogError(str(self.path), "it is a pipe or a device and no file")
-
-    def _is_current(self, descriptor: int) -> bool:
-        """Tell whether the file still has its name: another process may have closed it meanwhile."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
-        except FileNotFoundError:
-            return False
+    def _failed(self, error: OSError) -> DecisionLogError:
+        return DecisionLogError(str(self.path), error.strerror or str(error))
 
 
 def _standing(descriptor: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import MemoryRecord, Origin
 from agent_runtime_ref.errors import DuplicateRecordError, RevisionConflictError, StoreError
 from agent_runtime_ref.stores.base import Change, Head, Held, Parent, Slot, Store, WriteBatch
@@ -267,6 +268,20 @@ class WritingCases(StoreCases):
             store.commit(WriteBatch([Change(make_record("mem-1"), dedup=b"digest")]))
 
             assert store.find_duplicate("tenant-b", [b"digest"]) == {}
+
+    def test_lineage_says_what_has_expired(self) -> None:
+        """At the instant at which its life ends an active record is told as expired, and not before."""
+        ends = instant(NOW_US)
+        with self.opened() as store:
+            put(store, make_record("mem-1", expires_at=ends))
+            put(store, make_record("mem-2", expires_at=ends, status="quarantined"))
+            put(store, make_record("mem-3"))
+            wanted = ["mem-1", "mem-2", "mem-3"]
+
+            before = {one: found.status for one, found in store.lineage(TENANT, wanted, NOW_US - 1).items()}
+            after = {one: found.status for one, found in store.lineage(TENANT, wanted, NOW_US).items()}
+            assert before == {"mem-1": "active", "mem-2": "quarantined", "mem-3": "active"}
+            assert after == {"mem-1": "expired", "mem-2": "quarantined", "mem-3": "active"}
 
     def test_lineage_of_a_thousand_ids(self) -> None:
         """Heads, lineage and duplicates are asked for a thousand at a time."""

@@ -159,6 +159,19 @@ def test_only_what_is_shown_can_be_an_origin(memory: GovernedMemory) -> None:
     assert set(told) == {(("lineage_unknown",), ("MEM-W-115",))}
 
 
+def test_what_has_expired_is_no_origin(memory: GovernedMemory, clock: FrozenClock) -> None:
+    """A note of thirty days cannot go on in a memory that is derived from it after its end."""
+    parent = memory.write(note("the build is red"), caller=caller()).record.memory_id
+    clock.advance(days=30, microseconds=-1)
+    assert memory.write(note("red since Monday", derived_from=(parent,)), caller=caller()).effect == "allow"
+
+    clock.advance(microseconds=1)
+    with pytest.raises(PolicyDeniedError) as refused:
+        memory.write(note("it was red once", derived_from=(parent,)), caller=caller())
+
+    assert refused.value.decision.rule_ids == ("MEM-W-115",)
+
+
 def test_what_has_expired_blocks_nothing(memory: GovernedMemory, clock: FrozenClock) -> None:
     """After its end a memory is neither a duplicate of what is written nor too trusted to be replaced."""
     confirmed = candidate("allergic to nuts", key="allergy", memory_class="profile", kind="preference",

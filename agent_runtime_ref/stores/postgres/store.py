@@ -36,12 +36,15 @@ from agent_runtime_ref.stores.postgres.opening import examined
 from agent_runtime_ref.stores.postgres.session import Row, Session
 from agent_runtime_ref.telemetry.chain import Lines
 
+_LINEAGE = (
+    "SELECT memory_id,trust_rank,subject,CASE WHEN status='active' AND expires_us<=$3 THEN 'expired'"
+    " ELSE status END FROM records WHERE tenant_id=$1 AND memory_id=ANY($2)"
+)
 _FIND_DUPLICATE = (
     "SELECT d.digest,r.memory_id FROM dedup d JOIN records r ON r.tenant_id=d.tenant_id AND r.rid=d.rid"
     " WHERE d.tenant_id=$1 AND d.digest=ANY($2) AND r.status='active'"
     " AND (r.expires_us IS NULL OR r.expires_us>$3)"
 )
-_LINEAGE = "SELECT memory_id,trust_rank,subject,status FROM records WHERE tenant_id=$1 AND memory_id=ANY($2)"
 _FETCH = (
     f"SELECT {records.POLICY_LIST},{records.CONTENT_LIST} {records.FROM}"
     " WHERE r.tenant_id=$1 AND r.memory_id=ANY($2)"
@@ -127,12 +130,9 @@ class PostgresStore:
 
         return write.heads(tenant_id, [Slot(*slot) for slot in slots], now_us, ask)
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
+    def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
-        sql = (
-            "SELECT memory_id,trust_rank,subject,status FROM records WHERE tenant_id=$1 AND memory_id=ANY($2)"
-        )
-        return {row[0]: Parent(*row[1:]) for row in self._by_value(tenant_id, sql, ids)}
+        return {row[0]: Parent(*row[1:]) for row in self._by_value(tenant_id, _LINEAGE, ids, now_us)}
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""

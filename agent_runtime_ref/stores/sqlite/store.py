@@ -121,14 +121,14 @@ class SqliteStore:
         with self._snapshot() as connection, rows.understood(str(self.path)):
             return [write.head_of(connection, tid, Slot(*slot), now_us) for slot in slots]
 
-    def lineage(self, tenant_id: str, ids: Sequence[str]) -> dict[str, Parent]:
+    def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
-        found = self._by_value(
-            "SELECT memory_id,trust_rank,subject,status FROM records WHERE tid=? AND memory_id IN",
-            tenant_id,
-            ids,
+        sql = (
+            "SELECT memory_id,trust_rank,subject,CASE"
+            f" WHEN status='active' AND expires_us<={int(now_us)} THEN 'expired' ELSE status END"
+            " FROM records WHERE tid=? AND memory_id IN"
         )
-        return {row[0]: Parent(*row[1:]) for row in found}
+        return {row[0]: Parent(*row[1:]) for row in self._by_value(sql, tenant_id, ids)}
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""

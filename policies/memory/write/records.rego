@@ -140,7 +140,8 @@ deny contains {"index": index, "rule_id": "MEM-W-109", "reason": "lower_trust_re
 # METADATA
 # title: What a record was derived from is known
 # description: >-
-#   Every record that a candidate says it was derived from is there; its trust bounds the candidate's.
+#   Every record that a candidate says it was derived from is there to be read and has not expired; its trust
+#   bounds the candidate's.
 # custom:
 #   rule_id: MEM-W-115
 #   severity: high

@@ -158,6 +158,10 @@ denied := {
 		"rules": {"MEM-W-114": "curator_required"},
 	},
 	"an unknown origin": {"candidate": [set_("/lineage/known", false)], "rules": {"MEM-W-115": "lineage_unknown"}},
+	"one of two origins has expired": {
+		"candidate": [set_("/lineage", {"count": 2, "known": false, "min_trust_rank": 3, "subjects_match": true})],
+		"rules": {"MEM-W-115": "lineage_unknown"},
+	},
 	"another subject": {"candidate": [set_("/subject", "user-2")], "rules": {"MEM-W-116": "subject_mismatch"}},
 	"derived from another subject": {
 		"caller": [set_("/roles", ["curator"])],
