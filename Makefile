@@ -39,8 +39,8 @@ $(STAMP): requirements/dev.txt pyproject.toml | $(BIN)/python
 demo: $(STAMP)  ## set up, then run the guided example
 	@$(BIN)/agent-runtime-ref demo
 
-test: $(STAMP)  ## set up, then run the tests; ARGS="-k forget" goes to pytest
-	@$(BIN)/python -m pytest -q $(ARGS)
+test: $(STAMP)  ## set up, then run the tests on all cores; ARGS="-n 0 -k forget" goes to pytest
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile $(ARGS)
 
 docs: $(STAMP)  ## write the reference pages anew
 	@$(BIN)/python -m docs.generate
