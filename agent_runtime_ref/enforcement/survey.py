@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.contracts import Caller, Plan
 from agent_runtime_ref.enforcement.answer import SCAN_BATCH
 from agent_runtime_ref.enforcement.attributes import Inspection, subjects_named
-from agent_runtime_ref.enforcement.hindsight import refusals_of
+from agent_runtime_ref.enforcement.log_look import inspection_permitted
 from agent_runtime_ref.enforcement.read import PATH
-from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError
+from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest
 from agent_runtime_ref.telemetry.lines import CONSIDERED_COLUMNS, Considered
 
@@ -58,22 +58,15 @@ def surveyed(gates: Gates, caller: Caller) -> Survey:
 
 
 def _surveyed(gates: Gates, call: Call, document: Mapping[str, Any]) -> Survey:
-    ruling = gates.point.read(document)
-    denied = refusals_of(ruling.document)
-    if denied:
-        decision = gates.recorder.decision(call, "deny", denied, duration_ns=ruling.duration_ns)
-        result = {"allow": False, "effect": "deny", "deny": list(denied)}
-        line = gates.recorder.line(call, decision, PATH, document, result)
-        gates.recorder.keep([line], [], read=True, tenant_id=call.caller.tenant_id)
-        raise PolicyDeniedError(decision)
-    plan = Plan.from_decision(ruling.document)
+    answer, duration_ns = inspection_permitted(gates, call, document)
+    plan = Plan.from_decision(answer)
     request = SearchRequest(None, plan, None, call.at_us, take=0, excluded_take=0)
     records: list[Mapping[str, Any]] = []
     with gates.surroundings.store.examine(request, SCAN_BATCH) as (page, batches):
         for batch in batches:
             records += _rows(gates, document, plan, batch)
-    decision = gates.recorder.decision(call, "allow", (), duration_ns=ruling.duration_ns)
-    result = {"allow": True, "effect": "allow", "deny": [], "policy": ruling.document.get("policy")}
+    decision = gates.recorder.decision(call, "allow", (), duration_ns=duration_ns)
+    result: dict[str, Any] = {"allow": True, "effect": "allow", "deny": [], "policy": answer.get("policy")}
     line = gates.recorder.line(call, decision, PATH, document, result, _considered(page))
     payload = {
         "operation": call.operation,

@@ -81,13 +81,15 @@ def decisions_in(lines: Iterable[str], source: str, span: Span, named: Named) ->
 
 
 def _is_survey(decision: LoggedDecision) -> bool:
-    """Tell whether an answered inspection handed out no record that it looked at.
+    """Tell whether an answered inspection handed out no record that it looked at, or looked at the log alone.
 
     A caller names its session itself, so the name alone takes nothing out of a replay.
     """
     seen = decision.considered
-    if not decision.own or seen is None or decision.input.get("operation") != "inspect":
+    if not decision.own or decision.input.get("operation") != "inspect":
         return False
+    if seen is None:
+        return decision.result.get("allow") is True
     if seen.get("returned") != [] or seen.get("kept_out") != []:
         return False
     return bool(seen.get("considered")) or decision.document.get("session_id") == SURVEY_SESSION

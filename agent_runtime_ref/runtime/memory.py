@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.contracts import (
     Caller,
+    Decision,
     ForgetReceipt,
     MemoryCandidate,
     RetrievalQuery,
@@ -22,6 +23,7 @@ from agent_runtime_ref.runtime.opened import OpenedMemory
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts.stored import StoredMemory
+    from agent_runtime_ref.enforcement.descent import Descent
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.recall.engine import Ranker
@@ -118,6 +120,30 @@ class GovernedMemory(OpenedMemory):
 
         self._check(caller)
         return surveyed(self._gates, caller)
+
+    def descent(self, record_id: str, *, caller: Caller) -> Descent:
+        """Return a record and all that was derived from it, as an operator inspects them; see `descended`."""
+        from agent_runtime_ref.enforcement.descent import descended
+
+        self._check(caller, record_id, str, "record_id")
+        return descended(self._gates, record_id, caller)
+
+    def look_into_log(self, *, caller: Caller, tenant_id: str | None) -> Decision:
+        """Return the decision that lets `caller` see the log of a tenant; see `looked_into_log`."""
+        from agent_runtime_ref.enforcement.log_look import looked_into_log
+
+        self._check(caller)
+        return looked_into_log(self._gates, caller, tenant_id)
+
+    def log_name(self, name: str) -> str:
+        """Return what the log calls an id that is nobody's: as written, or its digest."""
+        return self._gates.attributes.words.safe(name)
+
+    def pseudonym(self, tenant_id: str, subject: str) -> str:
+        """Return what the log calls a subject; what nothing in it is called, where it has no key."""
+        pseudonyms = self._gates.attributes.pseudonyms
+        pseudonyms.refresh()
+        return pseudonyms.of(tenant_id, subject, subject)
 
     def release(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
         """Let a record out of quarantine; see `ReviewGate.review` for what it raises."""

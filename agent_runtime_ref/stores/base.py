@@ -325,6 +325,12 @@ class Store(Protocol):
     def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists; `expired` where it is so at `now_us`."""
 
+    def children(self, tenant_id: str, ids: Sequence[str]) -> list[str]:
+        """Ids of the records that name one of `ids` as what they were derived from, in order.
+
+        One step; and whether or not there still is a record of that id.
+        """
+
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken; one that has expired at `now_us` takes none."""
 

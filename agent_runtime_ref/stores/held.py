@@ -88,6 +88,17 @@ class HeldRecords:
             known = [entries[memory_id].attributes for memory_id in ids if memory_id in entries]
             return {one["record_id"]: parent_of(one, now_us) for one in known}
 
+    def children(self, tenant_id: str, ids: Sequence[str]) -> list[str]:
+        """Ids of the records that name one of `ids` as what they were derived from, in order."""
+        wanted = frozenset(ids)
+        with self._opened():
+            entries = self._entries(tenant_id)
+            return sorted(
+                memory_id
+                for memory_id, entry in entries.items()
+                if not wanted.isdisjoint(entry.record.derived_from)
+            )
+
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
         with self._opened():

@@ -283,6 +283,20 @@ class WritingCases(StoreCases):
             assert before == {"mem-1": "active", "mem-2": "quarantined", "mem-3": "active"}
             assert after == {"mem-1": "expired", "mem-2": "quarantined", "mem-3": "active"}
 
+    def test_children_are_those_of_a_tenant(self) -> None:
+        """One step of derivation, of any status, by its own tenant's ids, of parents that are gone too."""
+        with self.opened() as store:
+            put(store, make_record("mem-1"))
+            put(store, make_record("mem-2", derived_from=("mem-1", "mem-0")))
+            put(store, make_record("mem-3", derived_from=("mem-2",), status="quarantined"))
+            put(store, make_record("mem-4", derived_from=("mem-1",), tenant_id="tenant-b"))
+
+            assert store.children(TENANT, ["mem-1"]) == ["mem-2"]
+            assert store.children(TENANT, ["mem-0", "mem-2", "mem-1"]) == ["mem-2", "mem-3"]
+            assert store.children("tenant-b", ["mem-1"]) == ["mem-4"]
+            assert store.children(TENANT, ["mem-4", "mem-%"]) == []
+            assert store.children(TENANT, []) == []
+
     def test_lineage_of_a_thousand_ids(self) -> None:
         """Heads, lineage and duplicates are asked for a thousand at a time."""
         records = [

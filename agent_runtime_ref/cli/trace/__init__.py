@@ -8,7 +8,7 @@ from typing import Any
 from agent_runtime_ref.cli.groups import add_group, run_chosen
 
 # Command -> module below this package.
-MEMBERS = {"inspect": "inspect", "verify": "verify", "anchor": "anchor"}
+MEMBERS = {"inspect": "inspect", "verify": "verify", "anchor": "anchor", "exposure": "exposure"}
 
 
 def add_parser(subparsers: Any) -> None:

@@ -40,6 +40,10 @@ _LINEAGE = (
     "SELECT memory_id,trust_rank,subject,CASE WHEN status='active' AND expires_us<=$3 THEN 'expired'"
     " ELSE status END FROM records WHERE tenant_id=$1 AND memory_id=ANY($2)"
 )
+_CHILDREN = (
+    "SELECT r.memory_id FROM derivations d JOIN records r ON r.tenant_id=d.tenant_id AND r.rid=d.rid"
+    " WHERE d.tenant_id=$1 AND d.parent_id=ANY($2)"
+)
 _FIND_DUPLICATE = (
     "SELECT d.digest,r.memory_id FROM dedup d JOIN records r ON r.tenant_id=d.tenant_id AND r.rid=d.rid"
     " WHERE d.tenant_id=$1 AND d.digest=ANY($2) AND r.status='active'"
@@ -133,6 +137,10 @@ class PostgresStore:
     def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
         """Trust rank, subject and status of each id that exists."""
         return {row[0]: Parent(*row[1:]) for row in self._by_value(tenant_id, _LINEAGE, ids, now_us)}
+
+    def children(self, tenant_id: str, ids: Sequence[str]) -> list[str]:
+        """Ids of the records that name one of `ids` as what they were derived from, in order."""
+        return sorted({row[0] for row in self._by_value(tenant_id, _CHILDREN, ids)})
 
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""

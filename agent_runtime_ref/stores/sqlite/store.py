@@ -130,6 +130,14 @@ class SqliteStore:
         )
         return {row[0]: Parent(*row[1:]) for row in self._by_value(sql, tenant_id, ids)}
 
+    def children(self, tenant_id: str, ids: Sequence[str]) -> list[str]:
+        """Ids of the records that name one of `ids` as what they were derived from, in order."""
+        sql = (
+            "SELECT r.memory_id FROM derivations d JOIN records r ON r.rid=d.rid"
+            " WHERE d.tid=? AND d.parent_id IN"
+        )
+        return sorted({row[0] for row in self._by_value(sql, tenant_id, ids)})
+
     def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
         """The active record of each digest that is taken."""
         sql = (

@@ -1,0 +1,68 @@
+"""What was derived from a record, over any number of steps, as an operator is shown it.
+
+Each step is an inspection like any other: decided, logged, and within one tenant. What the policy does not
+show is not named, and nothing is followed through it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_runtime_ref.contracts import Caller, MemoryRecord
+from agent_runtime_ref.enforcement.attributes import Inspection
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.enforcement.gates import Gates
+
+__all__ = ["Descent", "descended"]
+
+# So many rows fit into one line of the log, with the longest names there are.
+_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """A record and all that came of it."""
+
+    record: MemoryRecord | None  # None: it is gone, or nobody may see it
+    descendants: tuple[MemoryRecord, ...]  # the nearest first, then by id; without the record itself
+
+
+def descended(gates: Gates, record_id: str, caller: Caller) -> Descent:
+    """Return the record called `record_id` in the caller's tenant, and everything derived from it.
+
+    A record that names itself among its own origins, over whatever detour, is met once.
+
+    Raises:
+        PolicyDeniedError: the policy does not let `caller` inspect.
+        EngineFailureError: the engine gave no clear answer.
+        DecisionLogError: the look could not be written down.
+    """
+    store, tenant_id = gates.surroundings.store, caller.tenant_id
+    own = _shown(gates, [record_id], caller)
+    met = {record_id}
+    descendants: list[MemoryRecord] = []
+    step = [record_id]
+    while step:
+        fresh = [one for one in store.children(tenant_id, step) if one not in met]
+        met.update(fresh)
+        found = _shown(gates, fresh, caller)
+        descendants += found
+        step = [one.memory_id for one in found]
+    return Descent(own[0] if own else None, tuple(descendants))
+
+
+def _shown(gates: Gates, ids: list[str], caller: Caller) -> list[MemoryRecord]:
+    """Return the records of those ids that `caller` may inspect, by id."""
+    most = min(_AT_ONCE, gates.bundle.settings["limits"]["inspection_max"])
+    found: list[MemoryRecord] = []
+    for start in range(0, len(ids), most):
+        inspection = Inspection(
+            principal_id=caller.principal_id,
+            limit=most,
+            tenant_id=caller.tenant_id,
+            record_ids=tuple(ids[start : start + most]),
+        )
+        found += [hit.record for hit in gates.reads.inspect(inspection, caller=caller)[0].hits]
+    return sorted(found, key=lambda one: one.memory_id)
