@@ -18,7 +18,9 @@ from tests.postgres import _shared_database, database, postgres
 __all__ = ["_shared_database", "database", "postgres"]  # fixtures of any test that asks for them
 
 # How `make test-wheel` and .ci/run tell tests about tools; a test may rely on them, the package reads none.
-TOOL_VARIABLES = frozenset({"AGENT_RUNTIME_WHEEL", "AGENT_RUNTIME_CHECKOUT", "AGENT_RUNTIME_OPA"})
+TOOL_VARIABLES = frozenset(
+    {"AGENT_RUNTIME_WHEEL", "AGENT_RUNTIME_CHECKOUT", "AGENT_RUNTIME_OPA", "AGENT_RUNTIME_OTELCOL"}
+)
 SETTING_PREFIXES = ("AGENT_RUNTIME_", "WORKBUDDY_", "OTEL_")
 LOOPBACK_NAMES = frozenset({"localhost", "::1"})
 

@@ -20,6 +20,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.DocumentError, USAGE),
     (errors.TextError, USAGE),
     (errors.UsageError, USAGE),
+    (errors.CursorError, USAGE),
+    (errors.LogNotContinuedError, USAGE),
     (errors.SchemaNotFoundError, USAGE),
     (errors.ResourceNotFoundError, USAGE),
     (errors.StoreAddressError, USAGE),

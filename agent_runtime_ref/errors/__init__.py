@@ -28,6 +28,10 @@ from agent_runtime_ref.errors.documents import (
     ResourceNotFoundError,
     SchemaNotFoundError,
 )
+from agent_runtime_ref.errors.export import (
+    CursorError,
+    LogNotContinuedError,
+)
 from agent_runtime_ref.errors.remote_memory import (
     ModelNotConfiguredError,
     RemoteMemoryCorruptionError,
@@ -53,6 +57,7 @@ from agent_runtime_ref.errors.stores import (
 __all__ = [
     "ENGINE_FAILURE_REASONS",
     "BundleError",
+    "CursorError",
     "DecisionLogError",
     "DocumentError",
     "DocumentTypeError",
@@ -61,6 +66,7 @@ __all__ = [
     "DuplicateRecordError",
     "EngineFailureError",
     "GovernanceError",
+    "LogNotContinuedError",
     "ModelNotConfiguredError",
     "NotInQuarantineError",
     "PolicyDeniedError",

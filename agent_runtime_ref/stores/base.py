@@ -272,12 +272,19 @@ class ForgetCounts:
     notes: tuple[str, ...] = ()  # what was prevented, or is not covered
 
 
+class RawLines(Protocol):
+    """Lines of a chain in whatever state they are, those behind the one numbered `after`."""
+
+    def __call__(self, after: int = 0) -> Iterator[bytes]:
+        """Yield them, oldest first; all of them without a number."""
+
+
 class Chain(NamedTuple):
     """One chain of a log that is several."""
 
     name: str  # as exported events call it
     tenant_id: str | None  # None: what belongs to no tenant
-    raw: Callable[[], Iterator[bytes]]  # its lines in whatever state they are
+    raw: RawLines
 
 
 @runtime_checkable
@@ -359,8 +366,12 @@ class Store(Protocol):
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines of the write log or the read log, oldest first."""
 
-    def raw_log(self, read: bool) -> Iterator[bytes]:
-        """The same lines in whatever state they are: to be verified, so gaps and damage are no error here."""
+    def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
+        """The same lines in whatever state they are: to be verified, so gaps and damage are no error here.
+
+        With `after`, only those behind the line of that number, found without reading what comes before it
+        where the store can.
+        """
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines.

@@ -14,6 +14,7 @@ from agent_runtime_ref.stores.base import CAPABILITIES, CommitOutcome, ForgetCou
 from agent_runtime_ref.stores.held import HeldRecords, digests_of, doomed, forget_counts
 from agent_runtime_ref.stores.memory_log import FileLog, MemoryLog
 from agent_runtime_ref.stores.memory_tenant import Tenant, Undo
+from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.logfile import Rotation
 
 
@@ -58,9 +59,9 @@ class InMemoryStore(HeldRecords):
         """The sealed lines; a log file holds both kinds and gives all of them as the write log."""
         return self._log.lines(read=read)
 
-    def raw_log(self, read: bool) -> Iterator[bytes]:
+    def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines as bytes; those of a file as they are in it."""
-        return self._log.raw_lines(read=read)
+        return chain.behind(self._log.raw_lines(read=read), after)
 
     @property
     def log_lines_dropped(self) -> int:

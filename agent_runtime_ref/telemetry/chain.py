@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import NamedTuple, Self
 
 GENESIS = "0" * 64  # what the first line of a chain names as its predecessor
@@ -125,6 +126,17 @@ def opened(data: bytes) -> Sealed | None:
     digest = hashlib.sha256(b"%b\n%b\n{%b" % (found[2], found[1], text)).hexdigest()
     hash_ = found[3].decode()
     return Sealed(int(found[1]), found[2].decode(), hash_, proper and digest == hash_)
+
+
+def number(line: bytes) -> int | None:
+    """The number of a sealed line; None of anything else."""
+    found = _SEALED_BYTES.match(line)
+    return None if found is None else int(found[1])
+
+
+def behind(lines: Iterable[bytes], after: int) -> Iterator[bytes]:
+    """The lines that come after line `after`, whatever state they are in."""
+    return dropwhile(lambda line: (number(line) or 0) <= after, lines) if after else iter(lines)
 
 
 def verify(

@@ -130,7 +130,7 @@ class LogFile:
             raise StoreDamagedError(str(self.path), f"`{closed}` is there already, with the same lines")
         try:
             os.rename(self.path, closed)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -228,7 +228,7 @@ def _instant(text: str) -> datetime | None:
     return instant if instant.tzinfo is not None else None  # others cannot be compared with it
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until a new name is on disk; some file systems cannot be asked, and keep names in order."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

@@ -67,28 +67,33 @@ def emit(events: Iterable[Event]) -> None:
             timestamp=event.at_us * 1000,
             severity_number=logs.SeverityNumber[severity],
             severity_text=severity,
-            body=_display(event),
+            body=display(event.event_type, event.payload),
             attributes=attributes_of(event),
         )
 
 
 def attributes_of(event: Event) -> dict[str, Any]:
     """Return the flat attributes of an event; nested values become JSON text, which back ends keep."""
-    flat: dict[str, Any] = {EVENT_NAME_PREFIX + "event_type": event.event_type}
-    flat[EVENT_NAME_PREFIX + "trace_id"] = event.trace_id
-    for name, value in event.payload.items():
+    return flat_attributes(event.event_type, event.trace_id, event.payload)
+
+
+def flat_attributes(event_type: str, trace_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an event that may also have been read back from a log."""
+    flat: dict[str, Any] = {EVENT_NAME_PREFIX + "event_type": event_type}
+    flat[EVENT_NAME_PREFIX + "trace_id"] = trace_id
+    for name, value in payload.items():
         if value is None:
             continue
         if name == "error.type":
             flat["error.type"] = value
             continue
         flat[EVENT_NAME_PREFIX + name] = _flat(value)
-    if event.payload.get("session_id"):
-        flat["gen_ai.conversation.id"] = event.payload["session_id"]
-    if event.payload.get("agent_id"):
-        flat["gen_ai.agent.id"] = event.payload["agent_id"]
-    if event.payload.get("record_id"):
-        flat["gen_ai.memory.record.id"] = event.payload["record_id"]
+    if payload.get("session_id"):
+        flat["gen_ai.conversation.id"] = payload["session_id"]
+    if payload.get("agent_id"):
+        flat["gen_ai.agent.id"] = payload["agent_id"]
+    if payload.get("record_id"):
+        flat["gen_ai.memory.record.id"] = payload["record_id"]
     return flat
 
 
@@ -100,6 +105,7 @@ def _flat(value: Any) -> Any:
     return value
 
 
-def _display(event: Event) -> str:
-    effect = event.payload.get("effect")
-    return f"{event.event_type} {effect}" if effect else event.event_type
+def display(event_type: str, payload: Mapping[str, Any]) -> str:
+    """Return the body of an event's log record: a short text to be shown."""
+    effect = payload.get("effect")
+    return f"{event_type} {effect}" if effect else event_type

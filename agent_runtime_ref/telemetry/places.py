@@ -15,7 +15,7 @@ from agent_runtime_ref.telemetry.events import Event
 
 # The chains of a log: two in a store that keeps its own, one in a file that holds all lines.
 WRITES, READS, ALL = "writes", "reads", "log"
-_CHAIN, _SEQ, _HASH = "log_chain", "log_seq", "log_hash"
+PLACE_FIELDS = _CHAIN, _SEQ, _HASH = "log_chain", "log_seq", "log_hash"
 _SEQ_MAX = 2**62
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 # An event line begins with its type and its id, right behind the seal.
@@ -47,6 +47,11 @@ def position_of(payload: Mapping[str, Any]) -> Position | None:
     return Position(*position) if is_position(position) else None  # type: ignore[arg-type]
 
 
+def place_of(position: Position) -> dict[str, Any]:
+    """Return the fields by which the payload of an exported event carries a place."""
+    return {_CHAIN: position.chain, _SEQ: position.seq, _HASH: position.hash}
+
+
 def is_position(found: tuple[Any, Any, Any]) -> bool:
     """Tell whether these are the name of a chain, the number of a line and a hash."""
     name, seq, digest = found
@@ -58,5 +63,5 @@ def is_position(found: tuple[Any, Any, Any]) -> bool:
 def _placed(event: Event, chain: str, place: tuple[int, str] | None) -> Event:
     if place is None:
         return event
-    payload = {**event.payload, _CHAIN: chain, _SEQ: place[0], _HASH: place[1]}
+    payload = {**event.payload, **place_of(Position(chain, *place))}
     return Event(event.event_type, event.trace_id, event.at_us, payload)

@@ -55,11 +55,11 @@ def closed_segments(path: Path) -> list[Path]:
     return sorted(found, key=lambda one: one.name)
 
 
-def raw_lines(path: Path) -> Iterator[RawLine]:
+def raw_lines(path: Path, after: int = 0) -> Iterator[RawLine]:
     """Every line of a log, oldest first: of its closed segments and then of the file itself.
 
     What is appended meanwhile is left out, and a rotation meanwhile loses nothing. Files may be gzipped, as
-    OPA uploads them.
+    OPA uploads them. Closed segments that by their names hold nothing behind line `after` are left out.
 
     Raises:
         DocumentUnreadableError: a file cannot be read, is a store, a pipe or a device, or has a line longer
@@ -71,6 +71,8 @@ def raw_lines(path: Path) -> Iterator[RawLine]:
             closed = closed_segments(path)
         except OSError as error:
             raise _unreadable(path, error) from error
+        while after and len(closed) > 1 and (first_number(closed[1]) or 0) <= after + 1:
+            del closed[0]
         held = None if current is None else os.fstat(current.fileno())
         for segment in closed:
             with ExitStack() as one:
@@ -79,7 +81,7 @@ def raw_lines(path: Path) -> Iterator[RawLine]:
                 if held is None or not os.path.samestat(held, os.fstat(file.fileno())):
                     yield from _lines_of(file, str(segment), None)
         if current is not None and held is not None:
-            yield from _lines_of(current, str(path), _settled_size(current))
+            yield from _lines_of(current, str(path), settled_size(current))
 
 
 def _is_rotated(path: Path) -> bool:
@@ -104,7 +106,7 @@ def _opened(stack: ExitStack, path: Path) -> IO[bytes]:
     return file
 
 
-def _settled_size(file: IO[bytes]) -> int:
+def settled_size(file: IO[bytes]) -> int:
     """The size while nobody is in the middle of an append."""
     try:
         import fcntl

@@ -327,6 +327,17 @@ class WritingCases(StoreCases):
             assert chain.verify(lines) is None
             assert (before, store.revision()) == (2, 3)
 
+    def test_log_lines_are_read_on_from_where_one_was_left(self) -> None:
+        """An export reads what stands behind a line, and never the whole log again."""
+        bodies = ['{"number":1}', '{"number":2}', '{"number":3}']
+        with self.opened() as store:
+            put(store, make_record("mem-1"), lines=bodies)
+
+            whole = list(store.raw_log(False))
+            assert [line.decode() for line in whole] == list(store.log(False))
+            assert list(store.raw_log(False, 1)) == whole[1:]
+            assert list(store.raw_log(False, 3)) == []
+
     def test_keys_are_made_once(self) -> None:
         """A subject's key is made when it is asked for, stays, and differs by subject and tenant."""
         with self.opened() as store:

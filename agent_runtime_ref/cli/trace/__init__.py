@@ -8,7 +8,13 @@ from typing import Any
 from agent_runtime_ref.cli.groups import add_group, run_chosen
 
 # Command -> module below this package.
-MEMBERS = {"inspect": "inspect", "verify": "verify", "anchor": "anchor", "exposure": "exposure"}
+MEMBERS = {
+    "inspect": "inspect",
+    "verify": "verify",
+    "anchor": "anchor",
+    "exposure": "exposure",
+    "export": "export",
+}
 
 
 def add_parser(subparsers: Any) -> None:

@@ -126,9 +126,9 @@ class JsonlStore(HeldRecords):
         """The sealed lines; one file holds both kinds and gives all of them as the write log."""
         return self._log.lines(read=read)
 
-    def raw_log(self, read: bool) -> Iterator[bytes]:
+    def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines as they are in the file."""
-        return self._log.raw_lines(read=read)
+        return chain.behind(self._log.raw_lines(read=read), after)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""

@@ -191,12 +191,12 @@ class Log:
             yield line
             after = seq
 
-    def raw(self, tenant: str | None, read: bool) -> Iterator[bytes]:
-        """The same as bytes, whatever was done to them."""
-        return (line.encode() for _, line in self._rows(tenant, read))
+    def raw(self, tenant: str | None, read: bool, after: int = 0) -> Iterator[bytes]:
+        """The same as bytes, whatever was done to them; those behind line `after`."""
+        return (line.encode() for _, line in self._rows(tenant, read, after))
 
-    def _rows(self, tenant: str | None, read: bool) -> Iterator[tuple[int, str]]:
-        after = -(2**63)
+    def _rows(self, tenant: str | None, read: bool, after: int = 0) -> Iterator[tuple[int, str]]:
+        after = after or -(2**63)  # a row may have been given any number
         while True:
             step = (read, after, _READ_AT_ONCE)
             if tenant is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from agent_runtime_ref.contracts import MemoryRecord
@@ -192,7 +193,7 @@ class PostgresStore:
             yield Chain(
                 name=self._log.name(tenant, read),
                 tenant_id=tenant,
-                raw=lambda tenant=tenant: self._log.raw(tenant, read),  # type: ignore[misc]
+                raw=partial(self._log.raw, tenant, read),
             )
 
     def log(self, read: bool) -> Iterator[str]:
@@ -200,10 +201,10 @@ class PostgresStore:
         for tenant in (None, *self._log.tenants(read)):
             yield from self._log.lines(tenant, read)
 
-    def raw_log(self, read: bool) -> Iterator[bytes]:
+    def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines in whatever state they are; `chains` tells where one chain ends."""
         for tenant in (None, *self._log.tenants(read)):
-            yield from self._log.raw(tenant, read)
+            yield from self._log.raw(tenant, read, after)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""

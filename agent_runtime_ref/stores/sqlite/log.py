@@ -67,9 +67,9 @@ def read(pool: ConnectionPool) -> Iterator[str]:
             after = seq
 
 
-def read_raw(pool: ConnectionPool) -> Iterator[bytes]:
+def read_raw(pool: ConnectionPool, after: int = 0) -> Iterator[bytes]:
     """The lines as they lie in the file, in the order of their rows, whatever was done to them."""
-    after = -(2**63)
+    after = after or -(2**63)  # a row may have been given any number
     while True:
         with translated(pool.path):
             rows = (

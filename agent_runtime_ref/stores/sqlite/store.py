@@ -204,11 +204,11 @@ class SqliteStore:
             return iter(())  # its file is made with its first line, not by looking
         return logging.read(self._reads if read else self._pool)
 
-    def raw_log(self, read: bool) -> Iterator[bytes]:
+    def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines in whatever state they are."""
         if read and not self._reads.path.exists():
             return iter(())
-        return logging.read_raw(self._reads if read else self._pool)
+        return logging.read_raw(self._reads if read else self._pool, after)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""

@@ -1,0 +1,170 @@
+"""From the log to a receiver: batch after batch, and the cursor moves when a batch was acknowledged.
+
+Delivery is at least once. Whatever ends the process in the middle, the batch under way is sent again, and its
+events carry the ids that they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agent_runtime_ref.export.answers import Answer, Sender
+from agent_runtime_ref.export.batches import Batch, Walk
+from agent_runtime_ref.export.cursor import Cursor
+from agent_runtime_ref.export.outgoing import AllowList, Outgoing
+from agent_runtime_ref.runtime import Chain
+
+EVENTS_MAX = 128  # of a batch
+PAUSE_FIRST, PAUSE_MAX = 1.0, 30.0  # seconds between attempts at a receiver that is not there
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Report:
+    """What an export did."""
+
+    sent: int = 0  # events that the receiver has
+    failed: int = 0  # events that it refused for good, or that could not be read from the log
+    cut: int = 0  # lines of the log that were gone before they were delivered
+    unavailable: str | None = None  # why nothing more could be delivered
+
+
+class Delivery:
+    """Delivers what has not been delivered of the chains of a log."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        sender: Sender,
+        *,
+        say: Say,
+        allowed: AllowList | None = None,
+        events_max: int = EVENTS_MAX,
+        is_ending: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._cursor = cursor
+        self._sender = sender
+        self._say = say
+        self._allowed = allowed or AllowList()
+        self._events_max = events_max
+        self._is_ending = is_ending
+        self._continued: set[str] = set()
+        self.report = Report()
+
+    def drain(self, chains: Iterable[Chain]) -> bool:
+        """Deliver all that is there; False where some of it is left: no receiver, or there is to be an end.
+
+        Raises:
+            LogNotContinuedError: the log is not the one that was delivered from.
+            CursorError: it cannot be written down how far the delivery has come.
+        """
+        self.report.unavailable = None
+        return all(self._drained(chain) for chain in chains)
+
+    def pending(self, chains: Iterable[Chain]) -> int:
+        """How many events are still to be delivered."""
+        return sum(self._walk(chain).pending() for chain in chains)
+
+    def follow(
+        self, chains: Callable[[], Iterable[Chain]], *, wait: Callable[[float], bool], every: float
+    ) -> None:
+        """Deliver what is there and what comes, until `wait`, which sleeps so many seconds, says to end.
+
+        Between two looks `every` seconds pass; a receiver that is not there is tried less and less often.
+        """
+        pause = PAUSE_FIRST
+        while True:
+            done = self.drain(chains())
+            if self._is_ending():
+                return
+            if not done:
+                self._say(f"not delivered: {self.report.unavailable}; trying again in {pause:.0f} s")
+            if wait(every if done else pause):
+                return
+            pause = PAUSE_FIRST if done else min(2 * pause, PAUSE_MAX)
+
+    def _walk(self, chain: Chain) -> Walk:
+        return Walk(chain, self._cursor.of(chain.name), allowed=self._allowed, events_max=self._events_max)
+
+    def _drained(self, chain: Chain) -> bool:
+        walk = self._walk(chain)
+        if chain.name not in self._continued:
+            walk.require_continued(str(self._cursor.path))
+            self._continued.add(chain.name)
+        for batch in walk.batches():
+            answer = self._delivered(batch.events) if batch.events else Answer("taken")
+            if answer.outcome != "taken":
+                self.report.unavailable = answer.reason
+                return False
+            self._acknowledge(chain.name, batch, answer, walk)
+            if self._is_ending():
+                return False
+        return True
+
+    def _acknowledge(self, chain: str, batch: Batch, answer: Answer, walk: Walk) -> None:
+        failed = batch.failed + answer.rejected
+        # INVARIANT: the receiver has the batch before the cursor says so.
+        reached = self._cursor.of(chain).moved(batch.seq, batch.hash, failed=failed, cut=batch.cut)
+        self._cursor.move(chain, reached)
+        self.report.sent += len(batch.events) - answer.rejected
+        self.report.failed += failed
+        self.report.cut += batch.cut
+        for fault in walk.faults:
+            self._say(fault)
+        walk.faults.clear()
+
+    def _delivered(self, events: Sequence[Outgoing]) -> Answer:
+        """Send a batch; of one that is refused, send ever smaller parts, to find what is at fault.
+
+        An event is given up only where the receiver took another one of the batch, or of this run: one that
+        takes nothing is no receiver of events, but a wrong address.
+        """
+        answer = self._sender.send(events)
+        if answer.outcome == "taken" and answer.rejected:
+            self._say(_partial(events, answer))
+        if answer.outcome != "refused":
+            return answer
+        parts = _Parts()
+        stopped = self._in_parts(events, parts)
+        if stopped is not None:
+            return stopped
+        if len(parts.refused) == len(events) and not self.report.sent:
+            reason = f"it refuses every event, so it may be no receiver of events: {answer.reason}"
+            return Answer("unavailable", reason=reason)
+        for event in parts.refused:
+            self._say(f"event {event.event_id} was refused for good: {answer.reason}")
+        return Answer("taken", rejected=parts.rejected + len(parts.refused))
+
+    def _in_parts(self, events: Sequence[Outgoing], parts: _Parts) -> Answer | None:
+        """Send the halves of a batch that was refused; an answer only where the receiver is gone."""
+        if len(events) == 1:
+            parts.refused.extend(events)
+            return None
+        middle = len(events) // 2
+        for part in (events[:middle], events[middle:]):
+            answer = self._sender.send(part)
+            if answer.outcome == "unavailable":
+                return answer
+            if answer.rejected:
+                self._say(_partial(part, answer))
+                parts.rejected += answer.rejected
+            stopped = self._in_parts(part, parts) if answer.outcome == "refused" else None
+            if stopped is not None:
+                return stopped
+        return None
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What became of the parts of a batch that was refused as a whole."""
+
+    refused: list[Outgoing] = field(default_factory=list)
+    rejected: int = 0  # events of other parts, which the receiver did not name
+
+
+def _partial(events: Sequence[Outgoing], answer: Answer) -> str:
+    said = f": {answer.reason}" if answer.reason else ""
+    which = f"{answer.rejected} of {len(events)} events, {events[0].event_id} to {events[-1].event_id},"
+    return f"{which} were refused for good{said}; `trace reconcile` names them"

@@ -1,0 +1,95 @@
+"""OTLP over HTTP: the exporter of the SDK, with an eye on what the collector answers.
+
+The exporter says success or failure and no more. Whether records were rejected, whether a failure is the
+batch's fault, and whether a success is one (it takes a redirect for that) stands in the response.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.export.answers import Answer
+from agent_runtime_ref.export.otlp import Records, answer_of, worded
+from agent_runtime_ref.export.outgoing import Outgoing
+
+# By these a collector says that the batch is at fault, and not the way to it or its own state.
+_REFUSALS = (400, 413, 422)
+_BODY_BYTES_MAX = 1024 * 1024
+_CREDENTIALS = (
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_LOGS_CREDENTIAL_PROVIDER",
+)
+
+
+class _Heard(NamedTuple):
+    """An answer."""
+
+    status: int
+    reason: str
+    body: bytes
+
+
+class HttpSender:
+    """Sends batches and reads the answers."""
+
+    def __init__(self, endpoint: str | None) -> None:
+        """Send to `endpoint`, the full address for log records, else where the environment says."""
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+
+        self._records = Records()
+        self._heard: _Heard | None = None
+        session = _session()
+        session.hooks["response"].append(self._answered)
+        self._exporter: Any = OTLPLogExporter(endpoint, session=session)
+
+    def send(self, events: Sequence[Outgoing]) -> Answer:
+        """Hand over a batch; a collector that is not there is tried again within the exporter's timeout."""
+        from opentelemetry.sdk._logs.export import LogRecordExportResult
+
+        self._heard = None
+        result = self._exporter.export(self._records.of(events))
+        heard = self._last()
+        if heard is None:
+            return Answer("unavailable", reason="no answer from the collector")
+        if result is LogRecordExportResult.SUCCESS and 200 <= heard.status < 300:
+            return answer_of(heard.body)
+        said = f"the collector answered {heard.status} {worded(heard.reason)}".rstrip()
+        return Answer("refused" if heard.status in _REFUSALS else "unavailable", reason=said)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._exporter.shutdown()
+
+    def _answered(self, response: Any, *_: Any, **__: Any) -> None:
+        """Take what there is to know of an answer, before the session reads all of a body without end."""
+        self._heard = None
+        body = b""
+        for part in response.iter_content(65_536):
+            body += part
+            if len(body) > _BODY_BYTES_MAX:
+                response.close()
+                raise ValueError("the answer is too long for one of OTLP")
+        response._content = body  # as the session itself would have left it
+        self._heard = _Heard(response.status_code, response.reason or "", body)
+
+    def _last(self) -> _Heard | None:
+        return self._heard  # what the hook has put there meanwhile
+
+
+def _session() -> Any:
+    """Return the session that carries credentials, where a variable of the SDK names a provider of them."""
+    import requests
+
+    name = next((os.environ[one] for one in _CREDENTIALS if os.environ.get(one)), None)
+    if name is None:
+        return requests.Session()
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group="opentelemetry_otlp_credential_provider", name=name):
+        session = found.load()()
+        if isinstance(session, requests.Session):
+            return session
+    raise UsageError(f"credential provider `{name}` is not installed, or gives no session of requests")

@@ -1,0 +1,246 @@
+"""What a collector answers is believed in its details: taken, rejected, refused, or not to be reached."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.export import AllowList, Answer, Outgoing
+from agent_runtime_ref.export.otlp import otlp_sender
+from agent_runtime_ref.export.outgoing import outgoing
+from agent_runtime_ref.telemetry.chain import Position
+from tests.exporting import event_body, sealed
+from tests.opa import free_port
+from tests.otlp_receiver import TAKEN, Receiver, Response, attribute, event_id, partly, records_of, refused
+
+
+@pytest.fixture(autouse=True)
+def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for a collector that is not there."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.4")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A receiver that takes everything."""
+    with Receiver() as running:
+        yield running
+
+
+def events(*bodies: str) -> list[Outgoing]:
+    """Events as they leave the log."""
+    lines = enumerate(sealed(*bodies), start=1)
+    return [outgoing(line, Position("log", seq, "0" * 64), AllowList()) for seq, line in lines]
+
+
+def sent(url: str | None, *batch: Outgoing) -> Answer:
+    """The answer to a batch."""
+    sender = otlp_sender(url)
+    try:
+        return sender.send(batch or events(event_body(1)))
+    finally:
+        sender.close()
+
+
+def test_a_log_record_has_name_time_severity_body_and_flat_attributes(receiver: Receiver) -> None:
+    """The contract's names; what is nested is JSON text, and what has no value is left out."""
+    (event,) = events(
+        event_body(1, "retrieval", effect="deny", exclusions={"trust": 2}, rule_ids=["MEM-R-1"], limit=None)
+    )
+    answer = sent(receiver.url, event)
+
+    (record,) = records_of(receiver.lines)
+    assert answer == Answer("taken")
+    assert record["eventName"] == "agent_memory.retrieval"
+    assert (record["timeUnixNano"], record["severityText"]) == ("1796029200000001000", "INFO")
+    assert record["body"] == {"stringValue": "retrieval deny"}
+    assert attribute(record, "agent_memory.event_type") == "retrieval"
+    assert attribute(record, "agent_memory.exclusions") == '{"trust": 2}'
+    assert attribute(record, "agent_memory.rule_ids") == {"values": [{"stringValue": "MEM-R-1"}]}
+    assert attribute(record, "agent_memory.limit") is None
+    assert event_id(record) == "evt-001"
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (partly(1, "too\n long"), Answer("taken", rejected=1, reason="too long")),
+        (partly(0, "a warning"), Answer("taken", reason="a warning")),
+        (refused(400), Answer("refused", reason="the collector answered 400 Bad Request")),
+        (refused(413), Answer("refused", reason="the collector answered 413 Request Entity Too Large")),
+        (refused(401), Answer("unavailable", reason="the collector answered 401 Unauthorized")),
+        (refused(404), Answer("unavailable", reason="the collector answered 404 Not Found")),
+        (refused(503), Answer("unavailable", reason="the collector answered 503 Service Unavailable")),
+        (refused(302), Answer("unavailable", reason="the collector answered 302 Found")),
+        (
+            Response(200, b"<!doctype html><title>It works</title>", content_type="text/html"),
+            Answer("unavailable", reason="its answer is none of OTLP; is it a collector?"),
+        ),
+        (Response(200, b"\n" * 2_000_000), Answer("unavailable", reason="no answer from the collector")),
+    ],
+    ids=[
+        "rejected-in-part",
+        "warning",
+        "400",
+        "413",
+        "401",
+        "404",
+        "503",
+        "redirect",
+        "page",
+        "endless",
+    ],
+)
+def test_an_answer_is_a_success_only_where_it_says_so(response: Response, expected: Answer) -> None:
+    """A redirect, a page, one without end and a refusal are none, whatever the exporter makes of them."""
+    with Receiver(lambda _: response) as receiver:
+        assert sent(receiver.url) == expected
+
+
+def test_a_collector_that_is_not_there_or_does_not_answer_is_unavailable(receiver: Receiver) -> None:
+    """Neither is taken for a delivery, and neither raises."""
+    import time
+
+    def slow(_: Any) -> Response:
+        time.sleep(1)
+        return TAKEN
+
+    receiver.decide = slow
+
+    assert sent(receiver.url).outcome == "unavailable"
+    assert sent(f"http://127.0.0.1:{free_port()}").outcome == "unavailable"
+
+
+def test_the_variables_of_opentelemetry_are_followed(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Address, headers, compression, resource and limits come from where every other exporter has them."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=memory")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+    monkeypatch.setenv("OTEL_ATTRIBUTE_COUNT_LIMIT", "4")
+    with pytest.warns(UserWarning, match="dropped due to limits"):
+        assert sent(None).outcome == "taken"
+
+    headers = {name.lower(): value for name, value in receiver.headers[0].items()}
+    assert (headers["x-team"], headers["content-encoding"]) == ("memory", "gzip")
+    assert '"shop"' in receiver.lines[0]
+    assert '"deployment.environment.name"' in receiver.lines[0]
+    (record,) = records_of(receiver.lines)
+    assert [one["key"] for one in record["attributes"]][-2:] == [
+        "agent_memory.log_hash",
+        "agent_memory.event_id",
+    ]
+    assert len(record["attributes"]) == 4
+
+
+def test_an_address_of_all_signals_and_one_of_log_records_lead_to_the_same(receiver: Receiver) -> None:
+    """`--endpoint` may be either."""
+    for address in (receiver.url, f"{receiver.url}/", f"{receiver.url}/v1/logs"):
+        assert sent(address).outcome == "taken"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "is not spoken here"),
+        ("OTEL_CONFIG_FILE", "otel.yaml", "OTEL_CONFIG_FILE would be ignored"),
+        ("OTEL_LOGS_EXPORTER", "console", "sends by otlp"),
+    ],
+)
+def test_a_variable_that_cannot_be_followed_is_said(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    """Rather than sent elsewhere, or otherwise, than somebody asked for."""
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(UsageError, match=said):
+        otlp_sender(None)
+
+
+@pytest.mark.parametrize("address", ["localhost:4318", "ftp://127.0.0.1", "http://", "http://127.0.0.1:no"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    """The sentence shows how one looks."""
+    with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:4318"):
+        otlp_sender(address)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has installed the package alone is told what to install."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http", None)
+
+    with pytest.raises(UsageError, match=r"pip install '\.\[otel\]'"):
+        otlp_sender("http://127.0.0.1:4318")
+
+
+def test_no_provider_is_set_for_the_process(receiver: Receiver) -> None:
+    """Sending leaves the application's own choice open."""
+    from opentelemetry import _logs
+
+    before = _logs.get_logger_provider()
+    sent(receiver.url)
+
+    assert _logs.get_logger_provider() is before
+
+
+class GrpcCollector:
+    """A collector that speaks gRPC and answers as it is told."""
+
+    def __init__(self) -> None:
+        import grpc
+        from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as messages
+        from opentelemetry.proto.collector.logs.v1 import logs_service_pb2_grpc as service
+
+        self.answer = messages.ExportLogsServiceResponse()
+        self.code: Any = None
+        self.names: list[str] = []
+        collector = self
+
+        class Service(service.LogsServiceServicer):
+            def Export(self, request: Any, context: Any) -> Any:
+                if collector.code is not None:
+                    context.abort(collector.code, "no\nway")
+                records = request.resource_logs[0].scope_logs[0].log_records
+                collector.names += [record.event_name for record in records]
+                return collector.answer
+
+        self._server = grpc.server(ThreadPoolExecutor(1))
+        service.add_LogsServiceServicer_to_server(Service(), self._server)
+        self.url = f"http://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def close(self) -> None:
+        """End it."""
+        self._server.stop(None).wait()
+
+
+def test_grpc_says_the_same_as_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken, rejected in part, refused, and not to be reached."""
+    import grpc
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "1")
+    collector = GrpcCollector()
+    try:
+        taken = sent(collector.url)
+        collector.answer.partial_success.rejected_log_records = 1
+        partial = sent(collector.url)
+        collector.code = grpc.StatusCode.INVALID_ARGUMENT
+        refusal = sent(collector.url)
+        collector.code = grpc.StatusCode.UNAUTHENTICATED
+        locked_out = sent(collector.url)
+    finally:
+        collector.close()
+    gone = sent(collector.url)
+
+    assert (taken, partial) == (Answer("taken"), Answer("taken", rejected=1))
+    assert refusal == Answer("refused", reason="the collector answered INVALID_ARGUMENT no way")
+    assert (locked_out.outcome, gone.outcome) == ("unavailable", "unavailable")
+    assert collector.names == ["agent_memory.memory_persisted"] * 2
