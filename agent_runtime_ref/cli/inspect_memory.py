@@ -7,7 +7,7 @@ with it, the answer is what that principal would be shown.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from agent_runtime_ref.cli.options import (
     within_limit,
 )
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, print_lines
-from agent_runtime_ref.cli.parsers import example, positive, worded
+from agent_runtime_ref.cli.parsers import example, instant, positive, worded
 from agent_runtime_ref.cli.records import (
     counted,
     record_document,
@@ -34,7 +34,7 @@ from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent_runtime_ref.contracts import MemoryRecord, RetrievalQuery
+    from agent_runtime_ref.contracts import Caller, MemoryRecord, RetrievalQuery
     from agent_runtime_ref.enforcement.attributes import Inspection
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.runtime import GovernedMemory
@@ -52,6 +52,7 @@ def add_parser(subparsers: Any) -> None:
         epilog=example(
             "inspect-memory --explain",
             "inspect-memory --tenant tenant-acme --as user-42 --purpose personalization --explain",
+            "inspect-memory --store sqlite:memory.db --as user-42 --purpose planning --as-of 2026-05-01",
         ),
     )
     place = parser.add_mutually_exclusive_group()
@@ -81,6 +82,12 @@ def add_parser(subparsers: Any) -> None:
     who.add_argument(
         "--role", action="append", metavar="ROLE", help="a role of the principal; may be repeated"
     )
+    who.add_argument(
+        "--as-of",
+        metavar="TIME",
+        type=instant,
+        help="what it would have been shown then; with --policies under those (a git revision, too)",
+    )
     parser.add_argument(
         "--explain", action="store_true", help="for each record: the decision, rules, and a change"
     )
@@ -92,6 +99,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the records and return the exit code."""
     _check(args)
     _place(args)
+    if args.as_of is not None:
+        from agent_runtime_ref.cli import inspect_as_of
+
+        return inspect_as_of.run(args)
     style = format_of(args, otherwise="table")
     with reported(style), opened(args) as memory:
         inspects = args.principal is None or args.explain
@@ -157,16 +168,16 @@ def _seen(memory: GovernedMemory, args: argparse.Namespace) -> list[MemoryRecord
     if args.principal is None:
         result = memory.inspect(_inspection(args), caller=operator_of(args.tenant))
     else:
-        tenant_id = _tenant(memory, args)
-        query = _query(memory, args, tenant_id, narrowed=True)
-        result = memory.read(query, caller=_principal(args, tenant_id), operation="list")
+        tenant_id = tenant_of(memory, args)
+        query = query_of(memory.bundle.settings, args, tenant_id, narrowed=True)
+        result = memory.read(query, caller=principal_of(args, tenant_id), operation="list")
     return [hit.record for hit in result.hits]
 
 
 def _explained(memory: GovernedMemory, args: argparse.Namespace) -> list[Explanation]:
     """Return a verdict for each record that an operator sees, in the order in which he sees them."""
     if args.principal is not None:
-        args.tenant = _tenant(memory, args)
+        args.tenant = tenant_of(memory, args)
     result = memory.inspect(_inspection(args), caller=operator_of(args.tenant))
     places = {(hit.record.tenant_id, hit.record.memory_id): hit.rank for hit in result.hits}
     explanations: list[Explanation] = []
@@ -174,9 +185,9 @@ def _explained(memory: GovernedMemory, args: argparse.Namespace) -> list[Explana
         ids = tuple(memory_id for tenant, memory_id in places if tenant == tenant_id)
         explanations += memory.explain(
             _inspection(args, tenant_id=tenant_id, record_ids=ids),
-            _query(memory, args, tenant_id, narrowed=False),
+            query_of(memory.bundle.settings, args, tenant_id, narrowed=False),
             operator=operator_of(tenant_id),
-            caller=_principal(args, tenant_id),
+            caller=principal_of(args, tenant_id),
         )
     return sorted(explanations, key=lambda one: places[one.record.tenant_id, one.record.memory_id])
 
@@ -198,8 +209,8 @@ def _inspection(
     )
 
 
-def _query(
-    memory: GovernedMemory, args: argparse.Namespace, tenant_id: str, *, narrowed: bool
+def query_of(
+    settings: Mapping[str, Any], args: argparse.Namespace, tenant_id: str, *, narrowed: bool
 ) -> RetrievalQuery:
     """Return the query that stands for `--as` and `--purpose`: every class that the purpose may read.
 
@@ -208,9 +219,9 @@ def _query(
     from agent_runtime_ref.contracts import RetrievalQuery
 
     purpose = args.purpose or DEFAULT_PURPOSE
-    permitted = memory.bundle.settings["purposes"].get(purpose, {}).get("classes", {})
+    permitted = settings["purposes"].get(purpose, {}).get("classes", {})
     # A purpose that the policy does not know is for the policy to refuse, with its reason.
-    classes = [name for name, may in permitted.items() if may] or sorted(memory.bundle.settings["classes"])
+    classes = [name for name, may in permitted.items() if may] or sorted(settings["classes"])
     return RetrievalQuery(
         SESSION,
         SESSION,
@@ -219,14 +230,15 @@ def _query(
         purpose,
         tuple(args.memory_class) if narrowed and args.memory_class else tuple(classes),
         # An inspection may show more than a query may ask for; each of its records is explained all the same.
-        args.limit if narrowed else min(args.limit, memory.bundle.settings["limits"]["query_max"]),
+        args.limit if narrowed else min(args.limit, settings["limits"]["query_max"]),
         trust_min=args.trust_min if narrowed else None,
         kinds=tuple(args.kind or ()) if narrowed else (),
         sources=tuple(args.source or ()) if narrowed else (),
     )
 
 
-def _principal(args: argparse.Namespace, tenant_id: str) -> Any:
+def principal_of(args: argparse.Namespace, tenant_id: str) -> Caller:
+    """Return the principal of `--as`; without one, the system's user."""
     from agent_runtime_ref.contracts import Caller
 
     return Caller(
@@ -237,7 +249,7 @@ def _principal(args: argparse.Namespace, tenant_id: str) -> Any:
     )
 
 
-def _tenant(memory: GovernedMemory, args: argparse.Namespace) -> str:
+def tenant_of(memory: GovernedMemory, args: argparse.Namespace) -> str:
     """Return the tenant of `--as`: the named one, or the only one there is.
 
     Finding out which there are is an inspection across tenants, decided and logged as one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NoReturn
 
@@ -60,6 +61,21 @@ def worded(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it must not be empty")
     return text
+
+
+def instant(text: str) -> datetime:
+    """Return the instant in `text`; a date is its first moment in UTC."""
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        value = None
+    if value is not None and value.tzinfo is None and len(text) == len("2026-01-31"):
+        value = value.replace(tzinfo=UTC)
+    if value is None or value.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is no date and no instant with a zone; for example 2026-01-31 or 2026-01-31T12:00:00Z"
+        )
+    return value
 
 
 def example(*lines: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.replay.log import event_of
 from agent_runtime_ref.replay.question import ReadQuestion
@@ -49,16 +50,18 @@ class History:
         self.by_tenant = by_tenant
         self.lives: dict[Key, _Life] = {}
         self.removed: dict[str, int] = {}  # tenant -> the last line that says something was removed
-        self._at_us: list[int] = []
-        self._seqs: list[int] = []
+        self.forgotten: dict[str, int] = {}  # tenant -> the last line that says a subject was forgotten
+        # Of each chain: when each of its lines was written, and its number.
+        self._written: dict[str | None, tuple[list[int], list[int]]] = {}
         for number, line in enumerate(lines, start=1):
             if '"event_type":"memory_' in line:
                 self._read(line, number)
 
-    def revision_at(self, now_ns: int) -> int:
-        """Return the number of the last line that was written at an instant or before."""
-        place = bisect_right(self._at_us, now_ns // 1000)
-        return self._seqs[place - 1] if place else 0
+    def revision_at(self, now_ns: int, tenant_id: str | None = None) -> int:
+        """Return the number of the last line of a tenant's chain that was written at an instant or before."""
+        at_us, seqs = self._written.get(tenant_id if self.by_tenant else None, ([], []))
+        place = bisect_right(at_us, now_ns // 1000)
+        return seqs[place - 1] if place else 0
 
     def _read(self, line: str, number: int) -> None:
         try:
@@ -72,11 +75,14 @@ class History:
         event, payload, seq = line.get("event_type"), line["payload"], line["seq"]
         if not str(event).startswith("memory_"):
             return  # a decision whose words only look like those of an event
-        at = datetime.fromisoformat(line["timestamp"])
-        self._at_us.append(max(round(at.timestamp() * 1_000_000), self._at_us[-1] if self._at_us else 0))
-        self._seqs.append(seq)
         tenant_id, record_id = payload.get("tenant_id"), payload.get("record_id")
+        at_us, seqs = self._written.setdefault(tenant_id if self.by_tenant else None, ([], []))
+        at = microseconds(datetime.fromisoformat(line["timestamp"]))
+        at_us.append(max(at, at_us[-1] if at_us else 0))
+        seqs.append(seq)
         forgotten = event == _FORGOTTEN and payload.get("effect") == "allow" and not payload.get("dry_run")
+        if forgotten:
+            self.forgotten[tenant_id] = seq
         if forgotten or event == _ENDED:
             self.removed[tenant_id] = seq
         if record_id is None:
@@ -126,6 +132,19 @@ class StorePast:
         """How many records are gone that a rebuilt read could have been about."""
         return sum(self._told.values())
 
+    def erased_at(self, tenant_id: str, revision: int) -> list[str]:
+        """Return the ids of records that are gone and may have been there at a line of the log."""
+        history, present = self._history, {one["record_id"] for one in self._by_tenant.get(tenant_id, ())}
+        found = []
+        for (tenant, record_id), life in history.lives.items():
+            if tenant != tenant_id or record_id in present or life.born > revision:
+                continue
+            # Which records a forgetting removed no line says; after the last one none of them was there.
+            last = life.rejected or history.forgotten.get(tenant_id, 0)
+            if not last or last > revision:
+                found.append(record_id)
+        return sorted(found)
+
     def at(self, question: ReadQuestion) -> Rebuilt | None:
         """Return a read with every record of its tenant as it was; None where that cannot be told."""
         query = question.document["query"]
@@ -135,10 +154,10 @@ class StorePast:
         if not question.denied and not question.whole:
             return None
         revision = question.revision
-        if self._history.by_tenant and (revision is None or tenant_id is None):
+        if self._history.by_tenant and tenant_id is None:
             return None  # a number says when only within one tenant
         if revision is None:
-            revision = self._history.revision_at(now_ns)
+            revision = self._history.revision_at(now_ns, tenant_id)
         there = self._ordered if tenant_id is None else self._by_tenant.get(tenant_id, [])
         records = _with_outranked(
             [

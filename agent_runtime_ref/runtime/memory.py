@@ -114,6 +114,17 @@ class GovernedMemory(OpenedMemory):
         verdicts = explained(shown, question, point=gates.point, bundle=gates.bundle)
         return [Explanation(hit.record, *verdict) for hit, verdict in zip(result.hits, verdicts, strict=True)]
 
+    def question(
+        self, query: RetrievalQuery, *, caller: Caller, at_us: int, operation: str = "list"
+    ) -> Mapping[str, Any]:
+        """Return what the policies would have been asked for `query` at `at_us`, as the log would show it."""
+        from agent_runtime_ref.enforcement.attributes import subjects_named
+
+        self._check(caller, query, RetrievalQuery, "query")
+        attributes = self._gates.attributes
+        document = attributes.read(query, caller, now_us=at_us, has_text=False, operation=operation)
+        return attributes.masked(document, caller, subjects_named(caller, query.subject))
+
     def survey(self, *, caller: Caller) -> Survey:
         """Return the metadata of every record, for a replay; an inspection by an operator, logged as one."""
         from agent_runtime_ref.enforcement.survey import surveyed

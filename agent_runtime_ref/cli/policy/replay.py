@@ -7,13 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.output import add_format, format_of, write
-from agent_runtime_ref.cli.parsers import example, worded
+from agent_runtime_ref.cli.parsers import example, instant, worded
 from agent_runtime_ref.cli.terminal import warn
 from agent_runtime_ref.errors import UsageError
 
@@ -61,21 +60,6 @@ def add_parser(subparsers: Any) -> None:
     )
     replay.add_argument("--until", metavar="TIME", type=instant, help="before this time")
     add_format(replay, *FORMATS)
-
-
-def instant(text: str) -> datetime:
-    """Return the instant in `text`; a date is its first moment in UTC."""
-    try:
-        value = datetime.fromisoformat(text)
-    except ValueError:
-        value = None
-    if value is not None and value.tzinfo is None and len(text) == len("2026-01-31"):
-        value = value.replace(tzinfo=UTC)
-    if value is None or value.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"`{text}` is no date and no instant with a zone; for example 2026-01-31 or 2026-01-31T12:00:00Z"
-        )
-    return value
 
 
 def run(args: argparse.Namespace) -> int:
