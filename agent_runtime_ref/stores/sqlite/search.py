@@ -38,7 +38,7 @@ _TID, _TRUST, _CREATED, _ID = (
     len(_HEAD) + POLICY_COLUMNS.index(name) for name in ("tid", "trust_rank", "created_us", "memory_id")
 )
 _DETAILS = len(_HEAD) + len(POLICY_COLUMNS) + SHOWN_COLUMNS.index("details")
-_HEAD_SQL = f"-p.total,p.mask,p.verdict*2+{outranked_sql(_NOW)}"
+_HEAD_SQL = f"-page.total,page.mask,page.verdict*2+{outranked_sql(_NOW)}"
 _POLICY_SQL = ",".join(
     f"-r.{name}" if name in ("trust_rank", "created_us") else f"r.{name}" for name in POLICY_COLUMNS
 )
@@ -149,11 +149,11 @@ def _search_sql(
         f" SELECT {_PART_COUNT},verdict,count(*),NULL{_ALL_NULLS} FROM j GROUP BY verdict"
         f" UNION ALL SELECT {_PART_REVISION},ifnull(max(seq),0),NULL,NULL{_ALL_NULLS} FROM log"
         f" UNION ALL SELECT {_PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
-        f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT {marker(_TAKE)}) p"
-        " CROSS JOIN records r ON r.rid=p.rid CROSS JOIN contents t ON t.rid=p.rid"
+        f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT {marker(_TAKE)}) page"
+        " CROSS JOIN records r ON r.rid=page.rid CROSS JOIN contents t ON t.rid=page.rid"
         f" UNION ALL SELECT {_PART_KEPT_OUT},{_HEAD_SQL},{_POLICY_SQL}{_CONTENT_NULLS}"
-        f" FROM (SELECT * FROM j WHERE verdict>0 ORDER BY {order} LIMIT {marker(_EXCLUDED_TAKE)}) p"
-        " CROSS JOIN records r ON r.rid=p.rid"
+        f" FROM (SELECT * FROM j WHERE verdict>0 ORDER BY {order} LIMIT {marker(_EXCLUDED_TAKE)}) page"
+        " CROSS JOIN records r ON r.rid=page.rid"
     )
     return numbered(text)
 
@@ -167,8 +167,8 @@ def _scan_sql(
         f"WITH {_judged_sql(shape, terms, one_tenant, labels)}"
         f" SELECT {_PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
         # CROSS JOIN keeps the order of its left side; without a LIMIT the ORDER BY would be left out as idle.
-        f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT -1) p"
-        " CROSS JOIN records r ON r.rid=p.rid CROSS JOIN contents t ON t.rid=p.rid"
+        f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT -1) page"
+        " CROSS JOIN records r ON r.rid=page.rid CROSS JOIN contents t ON t.rid=page.rid"
     )
     return numbered(text)
 

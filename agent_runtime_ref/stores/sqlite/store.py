@@ -178,6 +178,9 @@ class SqliteStore:
             relied.check(self, batch)
             writer = write.Writer(connection, self.path, batch.now_us)
             made = self._tenants.ensure(connection, [change.record.tenant_id for change in batch.changes])
+            writer.expect(
+                (made[one.record.tenant_id], one.dedup) for one in batch.changes if one.dedup is not None
+            )
             outcomes = [writer.put(made[change.record.tenant_id], change) for change in batch.changes]
             writer.flush()
             for one in batch.rejected:

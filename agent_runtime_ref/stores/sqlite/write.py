@@ -1,7 +1,7 @@
 """Put records: rows, terms, supersession, dedup keys and log lines in the caller's transaction."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,9 @@ _INSERT_CONTENT = (
 )
 _INSERT_POSTING = "INSERT INTO postings(tid,term,rid,label) VALUES(?,?,?,?)"
 _INSERT_DEDUP = "INSERT INTO dedup(tid,digest,rid) VALUES(?,?,?)"
+_KEYS_AT_ONCE = 400  # of dedup keys looked up in one statement
+# CROSS JOIN keeps SQLite from walking the whole table instead.
+_TAKEN = "SELECT d.tid,d.digest FROM wanted w CROSS JOIN dedup d ON d.tid=w.tid AND d.digest=w.digest"
 _INSERT_DERIVATION = "INSERT OR IGNORE INTO derivations(tid,parent_id,rid) VALUES(?,?,?)"
 _INSERT_QUARANTINE = "INSERT INTO quarantine(rid,principal,agent,replaces) VALUES(?,?,?,?)"
 _RAISE_REVISION = (
@@ -75,9 +78,19 @@ class Writer:
         self._next: dict[int, int] = {}
         self._pending: list[tuple[int, int, Change]] = []
         self._touched: set[object] = set()
+        self._taken: set[tuple[int, bytes]] = set()
+
+    def expect(self, keys: Iterable[tuple[int, bytes]]) -> None:
+        """Look up at once which dedup keys of the changes to come are taken: one by one costs more."""
+        wanted = list(keys)
+        for first in range(0, len(wanted), _KEYS_AT_ONCE):
+            some = wanted[first : first + _KEYS_AT_ONCE]
+            values = ",".join(["(?,?)"] * len(some))
+            sql = f"WITH wanted(tid,digest) AS (VALUES {values}) {_TAKEN}"
+            self._taken.update(self._connection.execute(sql, [part for key in some for part in key]))
 
     def put(self, tid: int, change: Change) -> CommitOutcome:
-        """Check one change against the store as it is now, and collect it.
+        """Check one change, whose dedup key was expected, against the store as it is now, and collect it.
 
         Raises:
             RevisionConflictError: its slot is not as the writer saw it.
@@ -93,7 +106,7 @@ class Writer:
         if change.queued is not None:
             removal.remove_by_id(self._connection, tid, record.memory_id)
         superseded = self._supersede(tid, slot, change)
-        if change.dedup is not None:
+        if change.dedup is not None and (tid, change.dedup) in self._taken:
             self._refuse_duplicate(tid, change.dedup)
         # A keyless append is no dependency of its own, but it moves the count that a keyless replace checks.
         self._touched |= {*marks, (tid, slot)}
@@ -116,8 +129,13 @@ class Writer:
         insert(_INSERT_POSTING, terms)
         insert(_RAISE_REVISION, {_revision(tid, one.record) for _, tid, one in pending})
         insert(_INSERT_DERIVATION, _derivations(pending))
-        keyed = [(tid, one.dedup, rid) for rid, tid, one in pending if _holds_dedup(one)]
+        keyed = [
+            (tid, one.dedup, rid)
+            for rid, tid, one in pending
+            if one.dedup is not None and one.record.status == "active"
+        ]
         insert(_INSERT_DEDUP, keyed)
+        self._taken.update((tid, digest) for tid, digest, _ in keyed)
         insert(_INSERT_QUARANTINE, _waiting(pending))
 
     def _supersede(self, tid: int, slot: Slot, change: Change) -> tuple[str, ...]:
@@ -184,10 +202,6 @@ def _head(active: Sequence[_Active]) -> Head | None:
     ranks = [row.trust_rank for row in active if not row.expired]
     revision = max(row.revision for row in active)
     return Head(active[0].memory_id, max(ranks, default=0), revision, "active" if ranks else "expired")
-
-
-def _holds_dedup(change: Change) -> bool:
-    return change.dedup is not None and change.record.status == "active"
 
 
 def _waiting(pending: Sequence[tuple[int, int, Change]]) -> list[tuple[Any, ...]]:
