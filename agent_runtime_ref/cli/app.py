@@ -28,7 +28,7 @@ COMMANDS = {
     "quarantine": ("quarantine", "work the review queue: list, show, release, reject"),
     "policy": ("policy", "decide by the policies, test, review, build them, and replay a change"),
     "trace": ("trace", "look at what the decision log says about a trace or a record"),
-    "session": ("session", "export what is known of a session"),
+    "session": ("session", "show or clear the constraints of a session, or export what is known of it"),
     "lint": ("lint", "check schemas, documents, configs, seeds and policies"),
     "demo": ("demo", "a guided tour over a store that is removed afterwards"),
 }

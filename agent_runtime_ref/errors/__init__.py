@@ -40,6 +40,10 @@ from agent_runtime_ref.errors.remote_memory import (
     RemoteMemoryScopeError,
     RemoteMemoryValidationError,
 )
+from agent_runtime_ref.errors.session_state import (
+    NoTurnError,
+    SessionStateError,
+)
 from agent_runtime_ref.errors.stores import (
     DecisionLogError,
     DuplicateRecordError,
@@ -68,6 +72,7 @@ __all__ = [
     "GovernanceError",
     "LogNotContinuedError",
     "ModelNotConfiguredError",
+    "NoTurnError",
     "NotInQuarantineError",
     "PolicyDeniedError",
     "RecordNotFoundError",
@@ -80,6 +85,7 @@ __all__ = [
     "RevisionConflictError",
     "SchemaNotFoundError",
     "SeedsRefusedError",
+    "SessionStateError",
     "StoreAddressError",
     "StoreCapabilityError",
     "StoreDamagedError",

@@ -1,4 +1,4 @@
-"""`session`: what the decision log and the state of a session say."""
+"""`session`: what a user asked for in one thread, and what the log holds of a session."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 from agent_runtime_ref.cli.groups import add_group, run_chosen
 
 # Command -> module below this package.
-MEMBERS = {
-    "export": "export",
-}
+MEMBERS = {"show": "showing", "clear": "clearing", "export": "export"}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -18,8 +16,8 @@ def add_parser(subparsers: Any) -> None:
     add_group(
         subparsers,
         "session",
-        summary="what is known of a session",
-        shown="session export session-001 --store sqlite:memory.db",
+        summary="what is known of a session: its constraints, and what the log holds of it",
+        shown="session show thread-1",
         members=MEMBERS,
     )
 

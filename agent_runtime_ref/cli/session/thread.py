@@ -1,0 +1,70 @@
+"""What the commands about a thread share: whose it is, and the sessions behind the gates."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent_runtime_ref.cli.options import add_settings, names_store, opened, require_writable, settings_of
+from agent_runtime_ref.cli.parsers import worded
+from agent_runtime_ref.resources import user_of
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.runtime import GovernedMemory
+    from agent_runtime_ref.session_state import Sessions
+
+
+def add_thread(parser: argparse.ArgumentParser) -> None:
+    """Add the thread, whose it is, who looks, and the settings."""
+    parser.add_argument("thread", type=worded, metavar="THREAD", help="the id of the thread")
+    group = parser.add_argument_group("whose thread, and who acts")
+    group.add_argument(
+        "--user",
+        type=worded,
+        metavar="USER",
+        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
+    )
+    group.add_argument(
+        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: local"
+    )
+    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who acts; default: the user")
+    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
+    add_settings(parser)
+
+
+def caller_of(args: argparse.Namespace) -> Caller:
+    """Return who acts, about whose thread."""
+    from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.session_state.single import LOCAL_TENANT
+
+    user = args.user or user_of()
+    return Caller(
+        args.tenant or LOCAL_TENANT,
+        args.principal or user,
+        session_id=args.thread,
+        subject=user,
+        roles=tuple(args.role or ()),
+    )
+
+
+@contextmanager
+def sessions_of(args: argparse.Namespace) -> Iterator[Sessions]:
+    """Yield the sessions in the folder that the environment names, behind the gates of the settings."""
+    from agent_runtime_ref.session_state import Sessions
+
+    with opened(args) if names_store(args) else _without_store(args) as memory:
+        yield Sessions(memory)
+
+
+def _without_store(args: argparse.Namespace) -> GovernedMemory:
+    """Return a memory of this process: the files are what is looked at, and seeds have no part in them."""
+    from agent_runtime_ref.runtime import GovernedMemory
+
+    settings = replace(settings_of(args), store="memory:")
+    require_writable("log", settings.log)
+    require_writable("trace", settings.trace)
+    return GovernedMemory.from_settings(settings, follow_policies=False)

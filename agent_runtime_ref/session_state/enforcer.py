@@ -1,0 +1,180 @@
+"""The second channel of P_t: code that keeps to the constraints, whatever a model passed on.
+
+A prompt asks; this decides. The constraints come from the context of the turn, never from the arguments of
+the call, which can only add to them. An item that hits a hard negative is dropped, and so is one whose price
+is above a hard budget or cannot be told to be within it; soft ones cost points, wishes earn them. Every item
+that is dropped comes back with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime_ref.contracts.finding import Amount
+from agent_runtime_ref.session_state.budget import Bound, beyond, bound_of
+from agent_runtime_ref.session_state.current import Standing, TurnConstraints, current
+from agent_runtime_ref.session_state.items import ItemView, view_of
+from agent_runtime_ref.session_state.money import Money, Rates
+from agent_runtime_ref.session_state.state import GENERAL, SessionState
+from agent_runtime_ref.session_state.words import same_thing, speaks_of
+
+__all__ = ["Enforced", "Enforcer", "Verdict"]
+
+# What a hit adds to an item's score, which ranges from 0 to 1 in most pickers.
+POINTS = {
+    ("like", "hard"): 1.0,
+    ("like", "soft"): 0.5,
+    ("dislike", "soft"): -0.5,
+}
+_BUDGET_POINTS = -0.5  # above a soft budget
+# Attributes that have one value: what the description says besides is about something else.
+_DECISIVE = frozenset({"color", "colour", "brand", "size"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was made of one item, and why."""
+
+    item: Any
+    score: float  # the picker's, with the points of the constraints
+    reasons: tuple[str, ...]  # `dislike:material:plastic`, `budget:max`, `price_unknown`, ...
+
+
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """The items that may be shown, best first, and those that may not, in the order given."""
+
+    kept: tuple[Verdict, ...]
+    dropped: tuple[Verdict, ...]
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The items that may be shown, best first."""
+        return tuple(verdict.item for verdict in self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A constraint of whatever origin, as items are held to it."""
+
+    polarity: str
+    strength: str
+    category: str
+    domain: str
+    slug: str
+    stated: bool = True  # False: a model inferred it
+
+    @property
+    def thing(self) -> tuple[str, str]:
+        return self.category, same_thing(self.slug)
+
+    @property
+    def reason(self) -> str:
+        return f"{self.polarity}:{self.category}:{self.slug}"
+
+
+class Enforcer:
+    """Holds lists of items to the constraints of the turn that runs here."""
+
+    def __init__(
+        self,
+        *,
+        view: Callable[[Any], ItemView] = view_of,
+        score: Callable[[Any], float] = lambda item: 0.0,
+        rates: Rates | None = None,
+    ) -> None:
+        """Say how an item is read and scored, and what a currency is worth in another, if that is known."""
+        self._view = view
+        self._score = score
+        self._rates = rates
+
+    def apply(
+        self,
+        items: Iterable[Any],
+        *,
+        exclude: Iterable[str] = (),
+        budget: Amount | Money | str | float | None = None,
+    ) -> Enforced:
+        """Return which of `items` may be shown, in which order, and why the others may not.
+
+        `exclude` and `budget` are what the caller of the tool, a model, passed on: they are enforced besides
+        what the turn holds, and take nothing from it. Items of equal score stay in their order.
+
+        Raises:
+            NoTurnError: no turn runs in this context.
+            DocumentError: an item or an argument cannot be read.
+        """
+        constraints = current()
+        session = _session_rules(constraints.state)
+        others = _standing_rules(constraints)
+        others += [_Rule("dislike", "hard", "passed", GENERAL, word) for word in exclude]
+        bounds = [*map(bound_of, constraints.state.budget)]
+        if budget is not None:
+            bounds.append(bound_of(budget))
+        verdicts = [self._verdict(item, session, others, bounds) for item in items]
+        kept = [verdict for verdict, is_out in verdicts if not is_out]
+        return Enforced(
+            kept=tuple(sorted(kept, key=lambda verdict: -verdict.score)),
+            dropped=tuple(verdict for verdict, is_out in verdicts if is_out),
+        )
+
+    def _verdict(
+        self, item: Any, session: Sequence[_Rule], others: Sequence[_Rule], bounds: Sequence[Bound]
+    ) -> tuple[Verdict, bool]:
+        """Return the verdict on an item, and whether it is out."""
+        view = self._view(item)
+        reasons: list[str] = []
+        score, is_out = float(self._score(item)), False
+        for rule in (*_in_force(session, view), *others):
+            if not _counts_in(rule, view) or not _hits(view, rule):
+                continue
+            reasons.append(rule.reason)
+            is_out = is_out or (rule.polarity, rule.strength) == ("dislike", "hard")
+            score += POINTS.get((rule.polarity, rule.strength), 0.0)
+        for bound in bounds:
+            found = beyond(bound, view.price, self._rates)
+            reasons += found.reasons
+            if found.is_beyond:
+                is_out = is_out or bound.is_hard
+                score += _BUDGET_POINTS
+        return Verdict(item, score, tuple(reasons)), is_out
+
+
+def _session_rules(state: SessionState) -> list[_Rule]:
+    return [_rule(finding, stated=finding.stated) for finding in state.findings if finding.amount is None]
+
+
+def _standing_rules(constraints: TurnConstraints) -> list[_Rule]:
+    """Return the standing preferences that the user said nothing about in this session.
+
+    His later word sets one aside for the session; what was inferred of him does not.
+    """
+    said = {(rule.thing, rule.domain) for rule in _session_rules(constraints.state) if rule.stated}
+    rules = [_rule(one, stated=True) for one in constraints.standing]
+    return [rule for rule in rules if said.isdisjoint([(rule.thing, GENERAL), (rule.thing, rule.domain)])]
+
+
+def _rule(one: Standing, *, stated: bool) -> _Rule:
+    return _Rule(one.polarity, one.strength, one.category, one.domain, one.slug, stated)
+
+
+def _in_force(rules: Sequence[_Rule], view: ItemView) -> list[_Rule]:
+    """Return the rules of a session that count in an item's domain: of two about one thing, the later."""
+    counted: dict[tuple[str, str], _Rule] = {}
+    for rule in rules:
+        earlier = counted.get(rule.thing)
+        if _counts_in(rule, view) and (rule.stated or earlier is None or not earlier.stated):
+            counted[rule.thing] = rule
+    return list(counted.values())
+
+
+def _counts_in(rule: _Rule, view: ItemView) -> bool:
+    return rule.domain == GENERAL or view.domain is None or rule.domain == view.domain
+
+
+def _hits(view: ItemView, rule: _Rule) -> bool:
+    own = view.says_of(rule.category)
+    texts = own if own and rule.category.lower() in _DECISIVE else view.texts
+    return any(speaks_of(text, rule.slug) for text in texts)

@@ -1,0 +1,136 @@
+"""What the files of a thread hold: constraints or turns, of which life, saved when.
+
+A life is one stretch of a thread, from its first constraint to its end by time or by clearing. It is the
+subject of the governed records, so that the subject wall of the read policy keeps one thread's records from
+every other thread, and what was cleared may be said again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of
+
+__all__ = ["NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "is_expired"]
+
+TTL = timedelta(hours=24)  # counted from the last save
+NOBODY = "session-none"  # the subject that is asked about where no life has begun
+TURNS_MAX = 200  # the earliest go first; constraints never go for want of room
+_LIFE = re.compile(r"session-[0-9a-z]{1,64}")
+_STATUSES = ("complete", "failed", "cancelled", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One exchange; a text that the write policy did not admit is None.
+
+    Raises:
+        ValueError: a part is of the wrong type.
+    """
+
+    at_us: int
+    user_text: str | None
+    reply: str | None
+    status: str = "complete"  # or failed, cancelled, refused
+
+    def __post_init__(self) -> None:
+        texts = (self.user_text, self.reply)
+        if not _is_instant(self.at_us) or not all(isinstance(text, str | None) for text in texts):
+            raise ValueError("a turn has an instant and texts")
+        if self.status not in _STATUSES:
+            raise ValueError(f"the status of a turn is one of {', '.join(_STATUSES)}")
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the turn as JSON knows it."""
+        return {
+            "at_us": self.at_us,
+            "user_text": self.user_text,
+            "reply": self.reply,
+            "status": self.status,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """What pt.json holds."""
+
+    state: SessionState = EMPTY
+    life: str | None = None
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the part of the file that is its own."""
+        return {
+            "life": self.life,
+            "saved_at_us": self.state.saved_at_us,
+            "findings": [finding.to_document() for finding in self.state.findings],
+        }
+
+    @property
+    def saved_at_us(self) -> int | None:
+        """When it was saved last."""
+        return self.state.saved_at_us
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> KeptState:
+        """Return what a document holds; what it raises is damage."""
+        findings = tuple(finding_of(one) for one in _listed(document["findings"]))
+        return cls(SessionState(findings, _instant(document["saved_at_us"])), _life(document["life"]))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurns:
+    """What turns.json holds."""
+
+    turns: tuple[Turn, ...] = ()
+    life: str | None = None
+    saved_at_us: int | None = None
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the part of the file that is its own."""
+        return {
+            "life": self.life,
+            "saved_at_us": self.saved_at_us,
+            "turns": [turn.to_document() for turn in self.turns],
+        }
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> KeptTurns:
+        """Return what a document holds; what it raises is damage."""
+        turns = tuple(Turn(**one) for one in _listed(document["turns"]))
+        return cls(turns, _life(document["life"]), _instant(document["saved_at_us"]))
+
+
+def is_expired(saved_at_us: int | None, *, now_us: int, ttl: timedelta) -> bool:
+    """Tell whether what was saved then has ended by now; it ends at the very instant.
+
+    What claims to come from further ahead than it could live has ended too: it would otherwise live for ever.
+    """
+    if saved_at_us is None:
+        return False
+    return abs(now_us - saved_at_us) >= ttl // timedelta(microseconds=1)
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("it is no list")
+    return value
+
+
+def _is_instant(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**62
+
+
+def _instant(value: Any) -> int:
+    if not _is_instant(value):
+        raise ValueError("it is no instant")
+    return int(value)
+
+
+def _life(value: Any) -> str:
+    if not isinstance(value, str) or _LIFE.fullmatch(value) is None:
+        raise ValueError("it is no life")
+    return value

@@ -1,0 +1,351 @@
+"""`Sessions`: the state of threads behind the gates.
+
+Loading is a read decision, merging a write decision for each constraint. The governed record says that a
+constraint was admitted, by which decision, for how long; pt.json is the projection of what was admitted, and
+the only thing that is enforced. So the gate goes first and the file second, and a refusal leaves the file as
+it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
+from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, WriteReceipt
+from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
+from agent_runtime_ref.errors import PolicyDeniedError
+from agent_runtime_ref.session_state import files
+from agent_runtime_ref.session_state.kept import (
+    NOBODY,
+    TTL,
+    TURNS_MAX,
+    KeptState,
+    KeptTurns,
+    Turn,
+    is_expired,
+)
+from agent_runtime_ref.session_state.merging import merge, merged
+from agent_runtime_ref.session_state.places import Place, sessions_folder, user_folder
+from agent_runtime_ref.session_state.state import EMPTY, SessionState, counted, thing_of
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.contracts import ForgetReceipt
+    from agent_runtime_ref.enforcement.write import Outcome
+    from agent_runtime_ref.runtime import GovernedMemory
+
+__all__ = ["Loaded", "MergeReceipt", "Sessions"]
+
+_CLASS, _SOURCE = "short_term", "session_state"
+_LIMIT = 100
+_Kept = TypeVar("_Kept", KeptState, KeptTurns)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What stands for a thread now, and why there may be nothing."""
+
+    state: SessionState
+    expired: bool = False
+    damaged: str | None = None  # the reason; the state is empty then
+    aside: Path | None = None  # where the damaged file was put
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReceipt:
+    """The state after a merge, and what the policy and the rules of merging made of each constraint."""
+
+    state: SessionState
+    entered: tuple[Finding, ...]
+    refused: tuple[tuple[Finding, str], ...]  # with the reason
+    decisions: tuple[Decision, ...]
+
+
+class Sessions:
+    """The session state of every thread below one folder. Thread-safe, and safe for processes."""
+
+    def __init__(
+        self,
+        memory: GovernedMemory,
+        *,
+        folder: str | Path | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        ttl: timedelta = TTL,
+    ) -> None:
+        """Name the gates, and where files lie (else AGENT_RUNTIME_SESSIONS says); nothing is made."""
+        self._memory = memory
+        self._root = sessions_folder() if folder is None else Path(folder)
+        self._clock = clock or SystemClock()
+        self._ids = ids or RandomIds()
+        self._ttl = ttl
+
+    def load(self, thread_id: str, *, caller: Caller, purpose: str = "answer_generation") -> SessionState:
+        """Return the constraints in force in a thread of the caller's subject; empty where there are none.
+
+        Raises:
+            PolicyDeniedError: the policy does not let the caller read them; no turn may begin without them.
+            SessionStateError: the file cannot be read.
+        """
+        return self.look(thread_id, caller=caller, purpose=purpose, aside=True).state
+
+    def look(
+        self, thread_id: str, *, caller: Caller, purpose: str = "answer_generation", aside: bool = False
+    ) -> Loaded:
+        """Return what `load` returns, and why it may be empty; a damaged file stays without `aside`."""
+        place = Place.of(thread_id, caller, self._root)
+        try:
+            kept = files.read(place, files.PT, KeptState.of) or KeptState()
+        except files.DamagedError as damage:
+            self._decide_read(place, NOBODY, caller, purpose)
+            path = self._set_aside(place, files.PT, KeptState.of) if aside else None
+            return Loaded(EMPTY, damaged=damage.reason, aside=path)
+        self._decide_read(place, kept.life or NOBODY, caller, purpose)
+        if self._is_over(kept):
+            return Loaded(EMPTY, expired=True)
+        return Loaded(kept.state)
+
+    def merge(self, thread_id: str, findings: Iterable[Finding], *, caller: Caller) -> MergeReceipt:
+        """Merge the findings of one turn into a thread, each as far as the write policy admits it.
+
+        Raises:
+            DocumentValueError: a finding is a standing preference.
+            SessionStateError: the files cannot be written.
+            GovernanceError: engine, store or log failed; the files are as they were.
+        """
+        turn = tuple(findings)
+        place = Place.of(thread_id, caller, self._root)
+        with files.locked(place), self._swept(place):
+            kept = self._standing(place, files.PT, KeptState.of, KeptState(), caller)
+            life = kept.life or self._ids.new("session")
+            wanted = merged(kept.state, turn)
+            outcomes = self._written([_constraint(one, life, caller) for one in wanted.entered], life, caller)
+            entered, refused, decisions = _sorted(wanted.entered, outcomes)
+            state = kept.state
+            if entered:
+                state = replace(merge(state, entered), saved_at_us=self._clock.now_us())
+                files.write(place, files.PT, KeptState(state, life).to_document())
+        receipt = MergeReceipt(state, entered, (*wanted.refused, *refused), decisions)
+        if turn:
+            self._tell(receipt, life, caller)
+        return receipt
+
+    def save(self, state: SessionState, thread_id: str, *, caller: Caller) -> MergeReceipt:
+        """Have a thread hold every constraint of `state`; what it holds besides stays, as with any merge."""
+        return self.merge(thread_id, state.findings, caller=caller)
+
+    def add_turn(
+        self,
+        thread_id: str,
+        user_text: str,
+        reply: str | None,
+        *,
+        caller: Caller,
+        status: str = "complete",
+    ) -> Turn:
+        """Add an exchange to a thread's turns.json and return it as it was kept.
+
+        Both texts pass the write gate. What it refuses or holds back is None, what it redacts is redacted.
+        """
+        place = Place.of(thread_id, caller, self._root)
+        with files.locked(place), self._swept(place):
+            kept = self._standing(place, files.TURNS, KeptTurns.of, KeptTurns(), caller)
+            life = kept.life or self._ids.new("session")
+            now_us = self._clock.now_us()
+            admitted = [self._admitted(text, life, caller) for text in (user_text, reply)]
+            turn = Turn(now_us, admitted[0], admitted[1], status)
+            turns = (*kept.turns, turn)[-TURNS_MAX:]
+            files.write(place, files.TURNS, KeptTurns(turns, life, now_us).to_document())
+        return turn
+
+    def turns(
+        self, thread_id: str, *, caller: Caller, purpose: str = "answer_generation"
+    ) -> tuple[Turn, ...]:
+        """Return the exchanges of a thread that have not expired, earliest first."""
+        place = Place.of(thread_id, caller, self._root)
+        try:
+            kept = files.read(place, files.TURNS, KeptTurns.of) or KeptTurns()
+        except files.DamagedError:
+            kept = KeptTurns()
+        self._decide_read(place, kept.life or NOBODY, caller, purpose)
+        return () if self._is_over(kept) else kept.turns
+
+    def clear(self, thread_id: str, *, caller: Caller) -> bool:
+        """Remove a thread's constraints and turns, records and files; returns whether there were any.
+
+        Raises:
+            PolicyDeniedError: the caller may not have them removed; everything is as it was.
+        """
+        place = Place.of(thread_id, caller, self._root)
+        return self._cleared(place, caller) if place.folder.is_dir() else False
+
+    def forget(self, subject: str, *, caller: Caller) -> int:
+        """Remove every thread of a person, as part of forgetting him; returns how many there were.
+
+        Raises:
+            PolicyDeniedError: the caller is neither that person nor has a role that may erase.
+        """
+        folder = user_folder(replace(caller, subject=subject), self._root)
+        if not folder.is_dir():
+            return 0
+        threads = sorted(path.name for path in folder.iterdir() if path.is_dir())
+        for name in threads:
+            self._cleared(Place(self._root, folder.name, name), caller)
+        with suppress(OSError):  # somebody may have begun a thread meanwhile
+            folder.rmdir()
+        return len(threads)
+
+    def _cleared(self, place: Place, caller: Caller) -> bool:
+        with files.locked(place):
+            for kept in (_any(place, files.PT, KeptState.of), _any(place, files.TURNS, KeptTurns.of)):
+                if kept is not None and kept.life is not None:
+                    self._forgotten(kept.life, caller)
+            return files.remove(place)
+
+    def _forgotten(self, life: str, caller: Caller) -> ForgetReceipt:
+        return self._memory.forget(subject=life, caller=replace(caller, subject=life))
+
+    def _standing(
+        self,
+        place: Place,
+        name: str,
+        made: Callable[[Mapping[str, Any]], _Kept],
+        empty: _Kept,
+        caller: Caller,
+    ) -> _Kept:
+        """Return what a file holds that is still in force; for who holds the lock."""
+        try:
+            kept = files.read(place, name, made) or empty
+        except files.DamagedError as damage:
+            files.put_aside(place, name, damage.reason)
+            return empty
+        if not self._is_over(kept):
+            return kept
+        # The records of what is over would be nobody's: only this file knows whose they are.
+        with suppress(PolicyDeniedError):
+            self._forgotten(str(kept.life), caller)
+        return empty
+
+    def _is_over(self, kept: KeptState | KeptTurns) -> bool:
+        return is_expired(kept.saved_at_us, now_us=self._clock.now_us(), ttl=self._ttl)
+
+    def _set_aside(self, place: Place, name: str, made: Callable[[Mapping[str, Any]], object]) -> Path | None:
+        """Put a damaged file aside, unless somebody has done so meanwhile."""
+        with files.locked(place):
+            try:
+                files.read(place, name, made)
+            except files.DamagedError as damage:
+                return files.put_aside(place, name, damage.reason)
+        return None
+
+    @contextmanager
+    def _swept(self, place: Place) -> Iterator[None]:
+        """Leave no empty folder behind where nothing came to be kept."""
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                place.folder.rmdir()
+
+    def _decide_read(self, place: Place, life: str, caller: Caller, purpose: str) -> None:
+        """Return if the policy lets the caller read a life; the decision is logged with the records it names.
+
+        Raises:
+            PolicyDeniedError: it does not.
+        """
+        query = RetrievalQuery(
+            caller.trace_id or self._ids.new("trc"),
+            caller.session_id or place.thread,
+            caller.tenant_id,
+            caller.principal_id,
+            purpose,
+            (_CLASS,),
+            _LIMIT,
+            sources=(_SOURCE,),
+        )
+        self._memory.read(query, caller=replace(caller, subject=life), operation="list")
+
+    def _written(self, candidates: list[MemoryCandidate], life: str, caller: Caller) -> list[Outcome]:
+        if not candidates:
+            return []
+        return self._memory.write_many(candidates, caller=replace(caller, subject=life))
+
+    def _admitted(self, text: str | None, life: str, caller: Caller) -> str | None:
+        """Return a text as the write policy admits it."""
+        if text is None or not text.strip():
+            return text
+        candidate = MemoryCandidate(
+            caller.tenant_id, _CLASS, "conversation", text, _SOURCE, 1.0, "session_turn", subject=life
+        )
+        return _content(self._written([candidate], life, caller)[0])
+
+    def _tell(self, receipt: MergeReceipt, life: str, caller: Caller) -> None:
+        self._memory.tell(
+            "session_constraints_merged",
+            {
+                "counts": counted(receipt.entered),
+                "refused": len(receipt.refused),
+                "total": len(receipt.state.findings),
+            },
+            caller=replace(caller, subject=life),
+            keys=[_key(finding) for finding in receipt.entered],
+        )
+
+
+def _constraint(finding: Finding, life: str, caller: Caller) -> MemoryCandidate:
+    """Return a constraint as the write gate is offered it; a later one about the same thing replaces it."""
+    return MemoryCandidate(
+        caller.tenant_id,
+        _CLASS,
+        "working_note",
+        finding.content,
+        _SOURCE,
+        1.0 if finding.stated else 0.5,
+        "session_constraint",
+        "replace",
+        key=_key(finding),
+        subject=life,
+        summary=f"{finding.polarity} {finding.strength}",
+    )
+
+
+def _key(finding: Finding) -> str:
+    return ":".join(("session", *thing_of(finding)))
+
+
+def _sorted(
+    findings: tuple[Finding, ...], outcomes: list[Outcome]
+) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], tuple[Decision, ...]]:
+    """Return which findings entered, as they were admitted, which did not and why, and every decision."""
+    entered, refused, decisions = [], [], []
+    for finding, outcome in zip(findings, outcomes, strict=True):
+        if outcome.decision is not None:
+            decisions.append(outcome.decision)
+        content = _content(outcome)
+        if content is not None:
+            # What was redacted from the record must not live on in the file.
+            entered.append(replace(finding, content=content[:CONTENT_CHARACTERS_MAX]))
+        elif isinstance(outcome, PolicyDeniedError):
+            refused.append((finding, ", ".join(outcome.decision.reasons)))
+        else:
+            refused.append((finding, "quarantined"))
+    return tuple(entered), tuple(refused), tuple(decisions)
+
+
+def _content(outcome: Outcome) -> str | None:
+    """Return what the write gate let in, None where it refused or held back."""
+    if isinstance(outcome, WriteReceipt) and outcome.record.status == "active":
+        return outcome.record.content
+    return None
+
+
+def _any(place: Place, name: str, made: Callable[[Mapping[str, Any]], _Kept]) -> _Kept | None:
+    """Return what a file holds; None where it is not there or damaged."""
+    try:
+        return files.read(place, name, made)
+    except files.DamagedError:
+        return None

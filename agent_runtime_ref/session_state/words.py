@@ -1,0 +1,163 @@
+"""Whether a text speaks of a thing: words matched whole, in every script, and denials left alone.
+
+A constraint must not kill the innocent: `plastic` is in "plastics" and in "a plastic box", not in
+"plasticity" nor in "plastic-free". Stemmers know no such border (they make "plastic" of "plasticity"), so
+only the ending of a plural or of a possessive is taken off here. Chinese writes no borders at all: a longer
+word is found wherever it stands, unless another common word straddles its end, and a single character only
+beside what makes it the thing itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
+from agent_runtime_ref.session_state import lexicon
+
+__all__ = ["folded", "same_thing", "speaks_of"]
+
+_UNSPACED = "\u3005-\u3007\u3041-\u309f\u30a1-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)?")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_MARKS = dict.fromkeys(range(0x300, 0x370))
+_LOOK_ALIKES = str.maketrans(LOOK_ALIKES)
+_DENIED = re.compile(f"(?:{'|'.join(lexicon.CHINESE_DENIALS)})$")
+_NOT_DENIED = re.compile(f"(?:{'|'.join(lexicon.CHINESE_NO_DENIALS)})$")
+TEXT_CHARACTERS_MAX = 20_000  # of an item; what is behind is a mistake or a disguise
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A word of a text, and what divides it from the word before."""
+
+    word: str
+    gap: str
+
+
+def speaks_of(text: str, slug: str) -> bool:
+    """Tell whether `text` says that the thing called `slug` is there."""
+    tokens = _tokens(folded(text[:TEXT_CHARACTERS_MAX]))
+    return any(_found(tokens, word) for word in _names(slug))
+
+
+def same_thing(slug: str) -> str:
+    """Return one word for all words that name the same thing: plurals, and what the lexicon knows."""
+    return min(_names(slug))
+
+
+def folded(text: str) -> str:
+    """Return `text` with compatibility forms, case, accents, look-alikes and invisible characters folded."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    plain = "".join(one for one in plain if unicodedata.category(one) != "Cf").translate(_LOOK_ALIKES)
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", plain).translate(_MARKS))
+
+
+@lru_cache(maxsize=1024)
+def _names(slug: str) -> frozenset[str]:
+    """Return every word for the thing, each folded and in its singular, words of a phrase one blank apart."""
+    words = [token.word for token in _tokens(folded(slug))]
+    phrase = " ".join(_singulars(word)[-1] for word in words)
+    for name in (" ".join(words), phrase):
+        if name in lexicon.SAME:
+            return lexicon.SAME[name]
+    return frozenset([phrase])
+
+
+@lru_cache(maxsize=256)
+def _tokens(text: str) -> tuple[_Token, ...]:
+    found, end = [], 0
+    for match in _TOKEN.finditer(text):
+        found.append(_Token(match[0], text[end : match.start()]))
+        end = match.end()
+    return tuple(found)
+
+
+def _found(tokens: tuple[_Token, ...], name: str) -> bool:
+    if _IS_UNSPACED.search(name) is not None and " " not in name:
+        return any(_in_run(token.word, name) for token in tokens)
+    wanted = name.split(" ")
+    last = len(tokens) - len(wanted)
+    return any(
+        all(_is_word(tokens[start + at].word, word) for at, word in enumerate(wanted))
+        and not _is_denied(tokens, start, start + len(wanted))
+        for start in range(last + 1)
+    )
+
+
+def _is_word(word: str, wanted: str) -> bool:
+    return word == wanted or wanted in _singulars(word) or word in _singulars(wanted)
+
+
+@lru_cache(maxsize=4096)
+def _singulars(word: str) -> tuple[str, ...]:
+    """Return the words of which `word` may be the plural or the possessive; the likeliest comes last."""
+    word = word.removesuffix("'s").removesuffix("s'")
+    if not word.isascii() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return (word,)
+    if word.endswith("ies"):
+        return (word, word[:-1], word[:-3] + "y")
+    if word.endswith("ves"):
+        return (word, word[:-3] + "f", word[:-3] + "fe", word[:-1])
+    if word.endswith(("sses", "xes", "ches", "shes", "zes")):
+        return (word, word[:-1], word[:-2])
+    return (word, word[:-1])
+
+
+def _is_denied(tokens: tuple[_Token, ...], start: int, end: int) -> bool:
+    """Tell whether the words from `start` to `end` are said not to be there."""
+    after = tokens[end].word if end < len(tokens) else ""
+    if after in lexicon.DENIALS_AFTER and tokens[end].gap.strip(" -") == "":
+        behind = tokens[end + 1].word if end + 1 < len(tokens) else ""
+        return behind not in lexicon.NOT_A_DENIAL
+    before = start - 1
+    while before >= 0 and tokens[before + 1].gap.strip(" -") == "":
+        word = tokens[before].word
+        if word in lexicon.DENIALS_BEFORE or word in lexicon.IMITATIONS:
+            return True
+        if before > 0 and (tokens[before - 1].word, word) in lexicon.DENIALS_OF_TWO:
+            return True
+        if word == "or":  # "without plastic or rubber"
+            before -= 2
+        elif word in lexicon.FILLERS:
+            before -= 1
+        else:
+            return False
+    return False
+
+
+def _in_run(run: str, name: str) -> bool:
+    """Tell whether a run of characters without borders has `name` as a word of its own."""
+    for start in _places(run, name):
+        end = start + len(name)
+        before, after = run[:start], run[end:]
+        if _DENIED.search(before) is not None and _NOT_DENIED.search(before) is None:
+            continue
+        if len(name) == 1:
+            if _stands_alone(before, name, after):
+                return True
+        elif (
+            name[-1] + after[:1] not in lexicon.STRADDLING and before[-1:] + name[0] not in lexicon.STRADDLING
+        ):
+            return True
+    return False
+
+
+def _stands_alone(before: str, name: str, after: str) -> bool:
+    if name + after[:1] in lexicon.UNRELATED or before[-1:] + name in lexicon.UNRELATED:
+        return False
+    if not before and not after:
+        return True
+    return before[-1:] in lexicon.MADE_OF or after[:1] in lexicon.QUALITIES or after[:1] in lexicon.BEARERS
+
+
+def _places(run: str, name: str) -> Iterator[int]:
+    start = run.find(name)
+    while start >= 0:
+        yield start
+        start = run.find(name, start + 1)

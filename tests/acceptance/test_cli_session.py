@@ -1,0 +1,157 @@
+"""`session show` and `session clear`: P_t of a thread on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_runtime_ref.contracts import Caller
+from agent_runtime_ref.errors import SessionStateError
+from agent_runtime_ref.session_state import SessionState, load, merge, save
+from tests.acceptance.command import Command
+from tests.constraining import budget, finding, like
+
+SAID = [budget("300"), finding("plastic"), like("blue", content="say \x1b[2J<b>blue</b>", category="color")]
+
+
+def said(command: Command, *words: str) -> tuple[int, str, str]:
+    """Return how `session` with these words ended, and what it said."""
+    answer = command("session", *words)
+    return answer.code, answer.out, answer.err
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of sessions of one's own, with one thread in it."""
+    for name in (
+        "AGENT_RUNTIME_USER_ID",
+        "WORKBUDDY_USER_ID",
+        "AGENT_RUNTIME_STORE",
+        "AGENT_RUNTIME_SETTINGS",
+    ):
+        monkeypatch.delenv(f"AGENT_{name}", raising=False)
+    monkeypatch.delenv("WORKBUDDY_USER_ID", raising=False)
+    folder = tmp_path / "sessions"
+    monkeypatch.setenv("AGENT_RUNTIME_SESSIONS", str(folder))
+    save(merge(load("thread-1"), SAID), "thread-1")
+    return folder
+
+
+def test_show_prints_the_constraints(command: Command) -> None:
+    """As JSON for programs: whose, until when, how many of each kind, each with its words."""
+    code, out, err = said(command, "show", "thread-1")
+
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert [document[name] for name in ("thread_id", "tenant_id", "user_id")] == [
+        "thread-1",
+        "local",
+        "local-user",
+    ]
+    assert document["counts"] == {"positive_soft": 1, "negative_hard": 1, "budget": 1}
+    assert [one["kind"] for one in document["constraints"]] == ["budget", "negative_hard", "positive_soft"]
+    assert document["constraints"][0]["amount"] == {"value": "300", "currency": "USD", "bound": "max"}
+
+
+@pytest.mark.parametrize("style", ["table", "context", "yaml", "json"])
+def test_no_format_acts_on_a_terminal(command: Command, style: str) -> None:
+    """A user's words are data, in every format."""
+    code, out, _ = said(command, "show", "thread-1", "--format", style)
+
+    assert code == 0
+    assert "plastic" in out
+    assert "\x1b" not in out
+
+
+def test_show_of_nothing_says_so_and_makes_nothing(command: Command, home: Path) -> None:
+    """Another thread, another user, another tenant: nothing, and no file."""
+    before = sorted(home.rglob("*"))
+    for words in (["thread-2"], ["thread-1", "--user", "user-2"], ["thread-1", "--tenant", "tenant-2"]):
+        code, out, err = said(command, "show", *words)
+        assert code == 0
+        assert json.loads(out)["constraints"] == []
+        assert "there are no constraints" in err
+
+    assert sorted(home.rglob("*")) == before
+
+
+def test_show_of_a_damaged_file_says_so_and_moves_nothing(command: Command, home: Path) -> None:
+    """Whoever looks is told; the file stays for whoever writes next."""
+    (file,) = home.glob("*/*/pt.json")
+    file.write_text("{", encoding="utf-8")
+
+    code, out, err = said(command, "show", "thread-1")
+
+    assert code == 0
+    assert (json.loads(out)["damaged"], json.loads(out)["constraints"]) == ("not_json", [])
+    assert "damaged" in err
+    assert [path.name for path in file.parent.iterdir()] == ["pt.json"]
+
+
+def test_a_folder_that_is_none_is_a_mistake_of_the_place(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be read ends in 2, with the place; it is never taken for empty."""
+    place = tmp_path / "a-file"
+    place.write_text("", encoding="utf-8")
+    monkeypatch.setenv("AGENT_RUNTIME_SESSIONS", str(place))
+
+    code, out, err = said(command, "show", "thread-1")
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"agent-runtime-ref: session state: `{place}/")
+    with pytest.raises(SessionStateError):
+        save(merge(SessionState(), SAID), "thread-1")
+
+
+def test_clear_removes_a_thread(command: Command, home: Path) -> None:
+    """Once is enough; twice is no mistake."""
+    code, out, err = said(command, "clear", "thread-1")
+    assert (code, json.loads(out)["cleared"], err) == (0, True, "")
+    assert not list(home.glob("*/*"))
+
+    code, out, err = said(command, "clear", "thread-1")
+    assert (code, json.loads(out)["cleared"]) == (0, False)
+    assert "there is nothing kept" in err
+
+
+def test_clear_is_refused_to_whoever_may_not(command: Command, home: Path) -> None:
+    """An anonymous caller ends in 1 with the decision, and the thread stays."""
+    code, out, err = said(command, "clear", "thread-1", "--principal", "anonymous")
+
+    assert code == 1
+    assert json.loads(out)["reasons"] == ["erasure_not_permitted"]
+    assert "erasure_not_permitted" in err
+    assert list(home.glob("*/*/pt.json"))
+
+
+def test_clear_takes_the_records_of_a_named_store(command: Command, tmp_path: Path) -> None:
+    """Files and records go together, in one decision that the store's log keeps."""
+    from agent_runtime_ref import GovernedMemory
+
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    caller = Caller("local", "user-9", subject="user-9", session_id="thread-9")
+    with GovernedMemory.open(url) as memory:
+        save(
+            merge(load("thread-9", caller=caller, memory=memory), SAID),
+            "thread-9",
+            caller=caller,
+            memory=memory,
+        )
+
+    assert said(command, "clear", "thread-9", "--user", "user-9", "--store", url)[0] == 0
+
+    with GovernedMemory.open(url) as memory:
+        told = [json.loads(line).get("event_type") for line in memory.log_lines()]
+    assert told.count("memory_forgotten") == 1
+
+
+@pytest.mark.parametrize("words", [["show"], ["clear"], ["show", ""], ["wipe", "thread-1"]])
+def test_a_thread_has_to_be_named(command: Command, words: list[str]) -> None:
+    """A mistake of usage ends in 2, in one line."""
+    code, _, err = said(command, *words)
+
+    assert code == 2
+    assert len(err.splitlines()) == 1

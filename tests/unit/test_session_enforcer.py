@@ -1,0 +1,284 @@
+"""What code keeps to, whatever a model passed on: the second channel of P_t."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import copy_context
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref.contracts.finding import Finding
+from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, NoTurnError
+from agent_runtime_ref.session_state import Enforced, Enforcer, ItemView, SessionState, in_turn, merge
+from tests.constraining import about, budget, finding, like
+
+BOX = {"id": "box", "title": "Plastic storage box", "price": 12, "currency": "USD"}
+TIN = {"id": "tin", "title": "Tin storage box", "price": 20, "currency": "USD"}
+BAG = {"id": "bag", "title": "Canvas bag", "price": 45, "currency": "USD", "attributes": {"color": "blue"}}
+ITEMS = [BOX, TIN, BAG]
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A long-term preference as some store may have it."""
+
+    slug: str
+    polarity: str = "dislike"
+    strength: str = "hard"
+    category: str = "material"
+    domain: str = "general"
+
+
+def enforced(
+    *findings: Finding, items: Any = None, standing: tuple[Preference, ...] = (), **passed: Any
+) -> Enforced:
+    """Return what is left of the items in a turn with these constraints."""
+    with in_turn(merge(SessionState(), findings), standing):
+        return Enforcer().apply(ITEMS if items is None else items, **passed)
+
+
+def ids(result: Enforced) -> list[str]:
+    """Return the ids of what may be shown, best first."""
+    return [item["id"] for item in result.items]
+
+
+def test_a_call_that_passes_nothing_is_enforced_all_the_same() -> None:
+    """No exclusions, no budget: what was said two turns ago is kept to."""
+    result = enforced(finding("plastic"), budget("30"))
+
+    assert ids(result) == ["tin"]
+    assert {one.item["id"]: one.reasons for one in result.dropped} == {
+        "box": ("dislike:material:plastic",),
+        "bag": ("budget:max",),
+    }
+
+
+def test_soft_ones_cost_and_wishes_earn() -> None:
+    """A soft dislike drops nothing, it goes last; a wish goes first, a hard one before a soft one."""
+    result = enforced(finding("plastic", strength="soft"), like("blue", category="color"))
+    assert ids(result) == ["bag", "tin", "box"]
+
+    result = enforced(like("tin"), like("blue", category="color", strength="hard"))
+    assert ids(result) == ["bag", "tin", "box"]
+
+
+def test_the_category_of_the_conversation_is_a_wish() -> None:
+    """What the conversation is about comes first and keeps nothing else out."""
+    assert ids(enforced(about("bag"))) == ["bag", "box", "tin"]
+
+
+def test_items_of_equal_score_keep_their_order() -> None:
+    """The picker's order stands where the constraints say nothing; its scores count beside theirs."""
+    assert ids(enforced()) == ["box", "tin", "bag"]
+    with in_turn(merge(SessionState(), [like("tin")])):
+        picked = Enforcer(score=lambda item: {"bag": 0.9}.get(item["id"], 0.1)).apply(ITEMS)
+    assert ids(picked) == ["bag", "tin", "box"]
+
+
+def test_what_a_model_passes_adds_and_takes_nothing() -> None:
+    """Its exclusions and its budget are enforced too; a wider budget does not widen the user's."""
+    assert ids(enforced(exclude=["tins"])) == ["box", "bag"]
+    assert ids(enforced(budget="$15")) == ["box"]
+    assert ids(enforced(budget("15"), budget="$1000")) == ["box"]
+    assert ids(enforced(budget("15"), budget=1000)) == ["box"]
+    with pytest.raises(DocumentValueError, match="budget"):
+        enforced(budget="as cheap as can be")
+
+
+def test_a_soft_budget_costs_and_a_least_price_counts() -> None:
+    """Around thirty is no wall; at least fifteen is one."""
+    assert ids(enforced(budget("30", strength="soft"))) == ["box", "tin", "bag"]
+    assert ids(enforced(budget("15", bound="min"), budget("30"))) == ["tin"]
+
+
+@pytest.mark.parametrize(
+    ("price", "reasons"),
+    [
+        ({"price": 300, "currency": "EUR"}, ("rate_unknown",)),
+        ({"price": "¥20"}, ("rate_unknown",)),
+        ({}, ("price_unknown",)),
+        ({"price": None}, ("price_unknown",)),
+        ({"price": "call us"}, ("price_unknown",)),
+        ({"price": float("nan"), "currency": "USD"}, ("price_unknown",)),
+        ({"price": -1, "currency": "USD"}, ("price_unknown",)),
+        ({"price": "$10-$40"}, ("budget:max",)),
+        ({"price": {"amount": 31, "currency": "usd"}}, ("budget:max",)),
+        ({"price_usd": 31}, ("budget:max",)),
+    ],
+)
+def test_what_cannot_be_told_to_be_within_a_budget_is_not(
+    price: dict[str, Any], reasons: tuple[str, ...]
+) -> None:
+    """Another currency is not compared without a rate, and no price is no bargain; the reason says which."""
+    result = enforced(budget("30"), items=[{"id": "x", "title": "Tin", **price}])
+
+    assert [one.reasons for one in result.dropped] == [reasons]
+
+
+def test_a_rate_makes_currencies_comparable() -> None:
+    """With a rate, 200 yuan are less than 30 dollars."""
+    with in_turn(merge(SessionState(), [budget("30")])):
+        rates = {("CNY", "USD"): Decimal("0.14")}
+        enforcer = Enforcer(rates=lambda one, other: rates.get((one, other)))
+        result = enforcer.apply([{"id": "a", "price": "200元"}, {"id": "b", "price": "300元"}])
+
+    assert ids(result) == ["a"]
+
+
+def test_a_budget_without_a_currency_is_compared_and_says_so() -> None:
+    """It most likely means the shop's own; the verdict does not keep quiet about it."""
+    result = enforced(budget("30", None))
+
+    assert [one.reasons for one in result.kept] == [("currency_assumed",)] * 2
+    assert [one.reasons for one in result.dropped] == [("currency_assumed", "budget:max")]
+
+
+def test_a_standing_hard_dislike_filters_like_one_of_the_session() -> None:
+    """Hard ones drop, soft ones cost, likes earn; whoever keeps them."""
+    assert ids(enforced(standing=(Preference("plastic"),))) == ["tin", "bag"]
+    assert ids(enforced(standing=(Preference("plastic", strength="soft"),))) == ["tin", "bag", "box"]
+    assert ids(enforced(standing=(Preference("canvas", polarity="like"),))) == ["bag", "box", "tin"]
+
+
+def test_the_users_later_word_sets_a_standing_dislike_aside_for_this_session() -> None:
+    """What he says himself counts, what was inferred of him does not."""
+    standing = (Preference("plastic"),)
+
+    assert "box" in ids(enforced(like("plastics"), standing=standing))
+    assert "box" not in ids(enforced(like("plastic", stated=False), standing=standing))
+    assert "box" not in ids(enforced(like("cotton"), standing=standing))
+
+
+def test_a_constraint_counts_in_its_domain() -> None:
+    """A dislike for shoes says nothing of boxes; an item that names no domain is held to everything."""
+    sandal = {"id": "sandal", "title": "plastic sandal", "domain": "shoes"}
+    crate = {"id": "crate", "title": "plastic crate", "domain": "home"}
+    bare = {"id": "bare", "title": "plastic thing"}
+
+    result = enforced(finding("plastic", domain="shoes"), items=[sandal, crate, bare])
+
+    assert ids(result) == ["crate"]
+    # Said of everything later, it counts everywhere; of two about one thing the later counts.
+    result = enforced(finding("plastic"), like("plastic", domain="shoes"), items=[sandal, crate])
+    assert ids(result) == ["sandal"]
+
+
+def test_the_innocent_live() -> None:
+    """Neither a denial, nor a longer word, nor the name of a field is a hit."""
+    innocent = [
+        {"id": "free", "title": "Plastic-free soap"},
+        {"id": "book", "title": "Brain plasticity, a primer"},
+        {"id": "flag", "title": "Soap", "attributes": {"plastic": False, "plastic_free": True}},
+        {"id": "link", "title": "Soap", "url": "https://shop.example/no-plastic/plastic"},
+        {"id": "cn", "title": "不含塑料的肥皂"},
+    ]
+    assert len(ids(enforced(finding("plastic"), items=innocent))) == len(innocent)
+
+    jeans = {"id": "red", "title": "Red bag", "color": "red", "description": "Goes well with blue jeans."}
+    assert ids(enforced(finding("blue", category="color"), items=[jeans])) == ["red"]
+
+
+def test_words_are_found_wherever_they_stand() -> None:
+    """In lists, in nested attributes, in the other language."""
+    guilty = [
+        {"id": "1", "title": "Box", "tags": ["storage", "plastics"]},
+        {"id": "2", "title": "Box", "specs": {"parts": [{"material": "Plastic"}]}},
+        {"id": "3", "title": "塑料盒"},
+    ]
+    assert ids(enforced(finding("plastic"), items=guilty)) == []
+
+
+def test_an_item_of_another_form_needs_a_reader() -> None:
+    """What is no mapping is refused, not passed; an application says how its items are read."""
+    with in_turn(merge(SessionState(), [finding("plastic")])):
+        with pytest.raises(DocumentTypeError, match="item"):
+            Enforcer().apply(["a plastic box"])
+        result = Enforcer(view=lambda item: ItemView((item,))).apply(["a plastic box", "a tin"])
+    assert result.items == ("a tin",)
+
+
+def test_without_a_turn_nothing_is_let_through() -> None:
+    """A context that nobody set is an error: it would look like having no constraints."""
+    with pytest.raises(NoTurnError):
+        Enforcer().apply(ITEMS)
+
+    with in_turn(SessionState()):
+        failed: list[Exception] = []
+        thread = threading.Thread(target=_tried, args=(failed,))
+        thread.start()
+        thread.join()
+        assert [type(error) for error in failed] == [NoTurnError]
+        handed_over = threading.Thread(target=copy_context().run, args=(_tried, failed))
+        handed_over.start()
+        handed_over.join()
+        assert len(failed) == 1
+
+
+def _tried(failed: list[Exception]) -> None:
+    try:
+        Enforcer().apply(ITEMS)
+    except NoTurnError as error:
+        failed.append(error)
+
+
+def test_turns_may_be_nested() -> None:
+    """A turn within a turn has its own constraints, and gives those of before back."""
+    with in_turn(merge(SessionState(), [finding("plastic")])):
+        with in_turn(merge(SessionState(), [finding("tin")])):
+            assert ids(Enforcer().apply(ITEMS)) == ["box", "bag"]
+        assert ids(Enforcer().apply(ITEMS)) == ["tin", "bag"]
+
+
+WORDS = ["plastic", "tin", "canvas"]
+
+
+def test_parallel_threads_never_see_each_others_constraints() -> None:
+    """Every thread is in the middle of its turn while the others are; each keeps to its own."""
+    found: dict[int, list[list[str]]] = {}
+    barrier = threading.Barrier(6)
+
+    def turn(number: int) -> None:
+        with in_turn(merge(SessionState(), [finding(WORDS[number % 3])])):
+            barrier.wait(30)
+            found[number] = [ids(Enforcer().apply(ITEMS)) for _ in range(20)]
+            barrier.wait(30)
+
+    threads = [threading.Thread(target=turn, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    left = [["tin", "bag"], ["box", "bag"], ["box", "tin"]]
+    assert found == {number: [left[number % 3]] * 20 for number in range(6)}
+
+
+def test_parallel_tasks_never_see_each_others_constraints() -> None:
+    """The same for tasks of one loop, which take turns at every await, and for the threads they use."""
+
+    async def turn(number: int) -> list[list[str]]:
+        with in_turn(merge(SessionState(), [finding(WORDS[number % 3])])):
+            seen = []
+            for _ in range(5):
+                await asyncio.sleep(0)
+                seen.append(ids(Enforcer().apply(ITEMS)))
+            seen.append(ids(await asyncio.to_thread(Enforcer().apply, ITEMS)))
+            return seen
+
+    async def all_turns() -> list[list[list[str]]]:
+        return await asyncio.gather(*(turn(number) for number in range(9)))
+
+    left = [["tin", "bag"], ["box", "bag"], ["box", "tin"]]
+    assert asyncio.run(all_turns()) == [[left[number % 3]] * 6 for number in range(9)]
+
+
+def test_an_inferred_wish_for_one_domain_does_not_lift_what_was_said_of_all() -> None:
+    """The user's own word counts in every domain until he takes it back."""
+    sandal = {"id": "sandal", "title": "plastic sandal", "domain": "shoes"}
+    guess = like("plastic", domain="shoes", stated=False)
+
+    assert ids(enforced(finding("plastic"), guess, items=[sandal])) == []
