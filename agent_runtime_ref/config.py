@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "trace": "AGENT_RUNTIME_TRACE",
     **{f"policies_{name}": variable for name, variable in VERIFICATION.items()},
 }
-_FILE_STORES = ("seeds:", "jsonl:", "sqlite:")
+_FILE_STORES = ("seeds:", "jsonl:", "file:", "sqlite:")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ _SETTINGS = ("store", "engine", "policies", "log", "trace")
 _HELP = {
     "store": (
         "URL",
-        "seeds:[FILE], memory:, jsonl:FILE, sqlite:FILE or postgresql://...; default: the bundled seeds",
+        "seeds:[FILE], memory:, jsonl:FILE, file:FILE, sqlite:FILE or postgresql://...; default: the seeds",
     ),
     "engine": ("NAME", "embedded, or opa:http://HOST:PORT; default: embedded"),
     "policies": ("PATH", "a folder of policies or a bundle; default: the bundled ones"),
@@ -196,7 +196,7 @@ def require_store_file(address: str) -> None:
         UsageError: it is not.
     """
     scheme, _, name = address.partition(":")
-    if scheme not in ("sqlite", "jsonl") or not name.strip() or "\0" in name:
+    if scheme not in ("sqlite", "jsonl", "file") or not name.strip() or "\0" in name:
         return  # opening it says what is wrong with the address
     path = Path(name)
     if not path.exists():

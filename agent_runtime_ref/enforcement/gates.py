@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.forget import ForgetGate
     from agent_runtime_ref.enforcement.recall import Recaller
     from agent_runtime_ref.enforcement.review_queue import ReviewGate
+    from agent_runtime_ref.enforcement.revise import RevisionGate
 
 __all__ = ["Gates", "Surroundings", "gates_of"]
 
@@ -61,6 +62,21 @@ class Gates:
     scanner: Scanner
     reads: ReadGate
     writes: WriteGate
+    verdicts: Verdicts
+
+    @property
+    def revisions(self) -> RevisionGate:
+        """The gate of what is known of a person under a few keys; made when it is asked for."""
+        from agent_runtime_ref.enforcement.revise import RevisionGate
+
+        return RevisionGate(
+            point=self.point,
+            store=self.surroundings.store,
+            attributes=self.attributes,
+            recorder=self.recorder,
+            scanner=self.scanner,
+            verdicts=self.verdicts,
+        )
 
     @property
     def forgets(self) -> ForgetGate:
@@ -147,4 +163,5 @@ def gates_of(bundle: Bundle, engine: PolicyEngine, surroundings: Surroundings) -
         scanner=scanner,
         reads=reads,
         writes=writes,
+        verdicts=verdicts,
     )

@@ -32,6 +32,12 @@ from agent_runtime_ref.errors.export import (
     CursorError,
     LogNotContinuedError,
 )
+from agent_runtime_ref.errors.preferences import (
+    AnonymousUserError,
+    PreferenceError,
+    PreferenceInvalidError,
+    WritingRightError,
+)
 from agent_runtime_ref.errors.remote_memory import (
     ModelNotConfiguredError,
     RemoteMemoryCorruptionError,
@@ -60,6 +66,7 @@ from agent_runtime_ref.errors.stores import (
 
 __all__ = [
     "ENGINE_FAILURE_REASONS",
+    "AnonymousUserError",
     "BundleError",
     "CursorError",
     "DecisionLogError",
@@ -75,6 +82,8 @@ __all__ = [
     "NoTurnError",
     "NotInQuarantineError",
     "PolicyDeniedError",
+    "PreferenceError",
+    "PreferenceInvalidError",
     "RecordNotFoundError",
     "RemoteMemoryCorruptionError",
     "RemoteMemoryDuplicateError",
@@ -95,4 +104,5 @@ __all__ = [
     "TextError",
     "UsageError",
     "WriteInterruptedError",
+    "WritingRightError",
 ]

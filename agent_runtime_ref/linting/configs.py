@@ -20,7 +20,14 @@ from agent_runtime_ref.yaml_source import SourceDocument
 
 __all__ = ["lint_config", "stripped"]
 
-_STORES = (("memory", ":"), ("seeds", ":"), ("jsonl", ":"), ("sqlite", ":"), ("postgresql", ":"))
+_STORES = (
+    ("memory", ":"),
+    ("seeds", ":"),
+    ("jsonl", ":"),
+    ("file", ":"),
+    ("sqlite", ":"),
+    ("postgresql", ":"),
+)
 
 
 def lint_config(path: Path, document: SourceDocument, schema: str) -> Iterator[Finding]:

@@ -23,8 +23,11 @@ from agent_runtime_ref.runtime.opened import OpenedMemory
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts.stored import StoredMemory
+    from agent_runtime_ref.enforcement.chosen import Choose
     from agent_runtime_ref.enforcement.descent import Descent
     from agent_runtime_ref.enforcement.explain import Explanation
+    from agent_runtime_ref.enforcement.removals import Meant
+    from agent_runtime_ref.enforcement.revise import Removed, Revise, Revised
     from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.recall.engine import Ranker
     from agent_runtime_ref.recall.hits import RecallResult
@@ -55,6 +58,29 @@ class GovernedMemory(OpenedMemory):
         if text is not None and not isinstance(text, str):
             raise DocumentTypeError("text: must be a string")
         return self._gates.reads.read(query, caller=caller, text=text, operation=operation)
+
+    def choose(self, query: RetrievalQuery, choose: Choose, *, caller: Caller) -> RetrievalResult:
+        """Return what `choose` takes of all that the policy admits of `query`, in its order.
+
+        It is called with the admitted records and returns places among them. Raises what `read` raises, and
+        StoreCapabilityError where there is more than anybody chooses from.
+        """
+        from agent_runtime_ref.enforcement.chosen import Chosen
+
+        self._check(caller, query, RetrievalQuery, "query")
+        return self._gates.reads.gathered(query, caller=caller, text=None, gather=Chosen(choose))[0]
+
+    def revise(
+        self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller
+    ) -> list[Revised]:
+        """Change what is known of the caller's own subject under `keys`; see `RevisionGate.revise`."""
+        self._check(caller)
+        return self._gates.revisions.revise(memory_class, keys, revise, caller=caller)
+
+    def remove(self, what: Meant, *, caller: Caller) -> list[Removed]:
+        """Remove single records about the caller's own subject; see `RevisionGate.remove`."""
+        self._check(caller)
+        return self._gates.revisions.remove(what, caller=caller)
 
     def recall(
         self,

@@ -202,7 +202,10 @@ class Queued:
 
 
 class Rejected(NamedTuple):
-    """A record in quarantine that is to go, and what is kept so that its content is known again."""
+    """A record that is to go for good, and what is kept so that its content is known again.
+
+    One in quarantine as its review saw it; any other as `fetch` showed it, and nothing but the record.
+    """
 
     queued: Queued
     tombstones: tuple[bytes, ...]
@@ -236,9 +239,8 @@ class Change:
 class WriteBatch:
     """Records and log lines that are kept together or not at all.
 
-    `held` names the duplicates that were found instead of something to put, `rejected` what goes out of
-    quarantine for good. `now_us` is the instant of the decision, by which records have expired or not; at 0
-    nothing has.
+    `held` names the duplicates that were found instead of something to put, `rejected` what goes for good.
+    `now_us` is the instant of the decision, by which records have expired or not; at 0 nothing has.
     """
 
     changes: Sequence[Change]

@@ -10,7 +10,9 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.telemetry.logfile import Rotation
 
-KNOWN = "memory:, seeds:[PATH], jsonl:PATH, sqlite:PATH and postgresql://USER@HOST/DATABASE"
+KNOWN = "memory:, seeds:[PATH], jsonl:PATH, file:PATH, sqlite:PATH and postgresql://USER@HOST/DATABASE"
+
+_EXAMPLES = {"sqlite": "sqlite:memory.db", "jsonl": "jsonl:memory.jsonl", "file": "file:memory.json"}
 
 
 def open_store(
@@ -35,7 +37,7 @@ def open_store(
         if path:
             raise StoreAddressError(url, "a store in memory has no path")
         return InMemoryStore(log=log, rotation=rotation)
-    if colon and scheme in ("jsonl", "sqlite"):
+    if colon and scheme in ("jsonl", "sqlite", "file"):
         if log is not None:
             raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")
         file = _file(url, scheme, path, must_exist=must_exist)
@@ -44,6 +46,10 @@ def open_store(
             from agent_runtime_ref.stores.sqlite import SqliteStore
 
             return SqliteStore(file, must_exist=must_exist)
+        if scheme == "file":
+            from agent_runtime_ref.stores.document import DocumentStore
+
+            return DocumentStore(file)
         from agent_runtime_ref.stores.jsonl import JsonlStore
 
         return JsonlStore(file)
@@ -78,8 +84,7 @@ def require_driver(url: str) -> None:
 
 def _file(url: str, scheme: str, path: str, *, must_exist: bool) -> Path:
     if not path.strip() or "\0" in path:
-        example = "sqlite:memory.db" if scheme == "sqlite" else "jsonl:memory.jsonl"
-        raise StoreAddressError(url, f"name a file, as in {example}")
+        raise StoreAddressError(url, f"name a file, as in {_EXAMPLES[scheme]}")
     if path.strip() == ":memory:":
         raise StoreAddressError(url, "a store in memory is memory:")
     file = Path(path)

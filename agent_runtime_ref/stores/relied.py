@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def check(store: Store, batch: WriteBatch) -> None:
-    """Ask the store again about tombstones, parents, duplicates and quarantine, inside its transaction.
+    """Ask the store again about tombstones, parents, duplicates and removals, inside its transaction.
 
     Between the decision and the commit somebody may have been forgotten, or another reviewer been faster:
     without this, a write in flight would bring back what was just removed.
@@ -38,7 +38,11 @@ def check(store: Store, batch: WriteBatch) -> None:
             raise RevisionConflictError(store.url, "the record it repeats went meanwhile")
     reviewed = [one.queued for one in batch.changes if one.queued is not None]
     for queued in (*reviewed, *(one.queued for one in batch.rejected)):
-        if store.queued(queued.record.tenant_id, queued.record.memory_id) != queued:
+        record = queued.record
+        if record.status != "quarantined":
+            if store.fetch(record.tenant_id, [record.memory_id]) != [record]:
+                raise RevisionConflictError(store.url, "the record is no longer as it was")
+        elif store.queued(record.tenant_id, record.memory_id) != queued:
             raise RevisionConflictError(store.url, "the record is no longer in quarantine as it was")
 
 

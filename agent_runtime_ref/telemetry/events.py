@@ -134,8 +134,18 @@ _ROWS = (
     ),
     EventType(
         "memory_forgotten",
-        "everything about a subject was removed",
-        ("subject", "counts", "digests", "derived_records", "tombstones", "dry_run", "effect", "not_covered"),
+        "everything about a subject was removed, or one record about it",
+        (
+            "subject",
+            "record_id",
+            "counts",
+            "digests",
+            "derived_records",
+            "tombstones",
+            "dry_run",
+            "effect",
+            "not_covered",
+        ),
         decides=True,
     ),
     EventType(
@@ -148,6 +158,11 @@ _ROWS = (
         "session_constraints_merged",
         "constraints of a session were merged after a turn, or cleared",
         ("counts", "keys", "refused", "total"),
+    ),
+    EventType(
+        "preferences_curated",
+        "what was found of a user was put into the long-term preferences, or one of them taken back",
+        ("counts", "keys"),
     ),
     EventType(
         "policy_loaded",

@@ -44,6 +44,14 @@ class TestJsonlStore(StoreConformance):
         return open_store(f"jsonl:{folder / 'memory.jsonl'}")
 
 
+class TestDocumentStore(StoreConformance):
+    """The durable store in one JSON file."""
+
+    def open_store(self, folder: Path) -> Store:
+        """A store in a new file."""
+        return open_store(f"file:{folder / 'memory.json'}")
+
+
 class TestPostgresStore(StoreConformance):
     """The store of many machines, on a real server."""
 

@@ -19,8 +19,10 @@ from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
 
-# Events that tell of a change of records; a forgetting is ended by the file that was prepared for it.
+# Events that tell of a change of records. A forgetting is ended by the file that was prepared for it; that of
+# single records is a change like any other.
 _CHANGES = ("memory_persisted", "memory_quarantined", "memory_released", "memory_rejected")
+_REMOVED = "memory_forgotten"
 _EVENT = b'"event_type":"memory_'
 _TAKEN_BACK = "memory_not_persisted"
 _WHO = ("session_id", "tenant_id", "principal_id", "agent_id", "decision_id")
@@ -85,7 +87,8 @@ def body_digest(body: str) -> str:
 
 def _taken_back(document: Mapping[str, Any]) -> Event | None:
     payload = document["payload"]
-    if document["event_type"] not in _CHANGES or "duplicate_of" in payload:
+    one_removed = document["event_type"] == _REMOVED and "record_id" in payload
+    if (document["event_type"] not in _CHANGES and not one_removed) or "duplicate_of" in payload:
         return None
     # By the line that it is about: whoever notices first, and whoever notices again, says the same.
     name = hashlib.sha256(f"{_TAKEN_BACK} {document['hash']}".encode()).hexdigest()

@@ -112,11 +112,12 @@ def marked(lines: bytes, mark: Mark) -> bytes:
 
 def snapshot_lines(tenants: Mapping[str, Tenant], mark: Mark) -> Iterator[bytes]:
     """Yield the lines of a file that holds what there is now, and nothing of how it came about."""
-    for step in _snapshot(tenants):
+    for step in snapshot_steps(tenants):
         yield marked(_line(step), mark)
 
 
-def _snapshot(tenants: Mapping[str, Tenant]) -> Iterator[Step]:
+def snapshot_steps(tenants: Mapping[str, Tenant]) -> Iterator[Step]:
+    """Yield the steps that lead to what there is now."""
     for tenant_id, tenant in tenants.items():
         for entry in tenant.entries.values():
             # A key that another record holds by now must not be taken back when this is read.
@@ -156,13 +157,22 @@ class Replay:
             return None
         mark: Mark = _understood(f"{place}:{number}", partial(_mark, step["log"]))
         for at, waiting in self._waiting:
-            _understood(f"{place}:{at}", partial(_carry_out, self._tenants, waiting))
+            carry_out(self._tenants, waiting, f"{place}:{at}")
         self._waiting.clear()
         return mark
 
     def drop(self) -> None:
         """Give up what waits."""
         self._waiting.clear()
+
+
+def carry_out(tenants: dict[str, Tenant], step: Step, place: str) -> None:
+    """Carry out one step.
+
+    Raises:
+        StoreDamagedError: it is none that was ever written.
+    """
+    _understood(place, partial(_carry_out, tenants, step))
 
 
 def _understood(place: str, work: Callable[[], Any]) -> Any:

@@ -13,6 +13,7 @@ trust_by_source := {
 	"user_input": "medium",
 	"approved_summarizer": "medium",
 	"session_state": "low",
+	"inferred_preference": "medium",
 	"agent_authored": "low",
 	"external_tool": "low",
 	"recall": "none",
@@ -26,11 +27,14 @@ kept_by_class := {
 
 preferring := ["trusted_profile", "user_confirmed_preference", "user_input", "agent_authored"]
 
+# What was concluded of a person lasts in the profile only, where he can see and remove it.
+concluding := array.concat(preferring, ["inferred_preference"])
+
 registered := {
 	"short_term": {
 		"working_note": [
 			"trusted_profile", "user_confirmed_preference", "trusted_service", "user_input",
-			"approved_summarizer", "session_state", "agent_authored", "external_tool",
+			"approved_summarizer", "session_state", "inferred_preference", "agent_authored", "external_tool",
 		],
 		"session_summary": ["approved_summarizer", "agent_authored", "session_state", "trusted_service"],
 		"conversation": ["user_input", "agent_authored", "session_state", "trusted_service"],
@@ -52,8 +56,8 @@ registered := {
 		"working_note": [],
 		"session_summary": [],
 		"conversation": [],
-		"preference": preferring,
-		"language_preference": preferring,
+		"preference": concluding,
+		"language_preference": concluding,
 		"validated_fact": [],
 		"profile_snapshot": ["trusted_profile", "trusted_service"],
 	},

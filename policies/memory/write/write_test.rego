@@ -157,6 +157,15 @@ denied := {
 		]),
 		"rules": {"MEM-W-114": "curator_required"},
 	},
+	"an inference without the curator": {
+		"candidate": array.concat(preference, [set_("/source", "inferred_preference")]),
+		"rules": {"MEM-W-114": "curator_required"},
+	},
+	"forgotten, and inferred anew": {
+		"caller": [set_("/roles", ["curator"])],
+		"candidate": array.concat(preference, [set_("/source", "inferred_preference"), set_("/tombstoned", true)]),
+		"rules": {"MEM-W-117": "forgotten_content"},
+	},
 	"an unknown origin": {"candidate": [set_("/lineage/known", false)], "rules": {"MEM-W-115": "lineage_unknown"}},
 	"one of two origins has expired": {
 		"candidate": [set_("/lineage", {"count": 2, "known": false, "min_trust_rank": 3, "subjects_match": true})],

@@ -1,0 +1,1 @@
+"""The curator: the only writer of what a conversation says of a user."""

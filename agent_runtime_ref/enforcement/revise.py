@@ -1,0 +1,288 @@
+"""The revision gate: what is known of somebody under a few keys is looked at and changed in one transaction.
+
+It is the write gate for a writer whose candidates depend on what is there: it shows the records of the keys,
+takes the candidates that follow from them, asks the policy about each, and commits them with the removal of
+what they contradict. If anything it looked at changed meanwhile, all of it is done again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from agent_runtime_ref.clock import microseconds
+from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, MemoryRecord
+from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
+from agent_runtime_ref.enforcement.prepared import Context, Prepared, context_of, document_of, prepared
+from agent_runtime_ref.enforcement.recorder import Call, Recorder
+from agent_runtime_ref.enforcement.removals import Meant, Removal, Removals, key_tombstone
+from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.enforcement.scanner import Scanner
+from agent_runtime_ref.enforcement.verdicts import PATH, Verdict, Verdicts
+from agent_runtime_ref.errors import (
+    DuplicateRecordError,
+    EngineFailureError,
+    RevisionConflictError,
+    StoreError,
+)
+from agent_runtime_ref.stores.base import Store, WriteBatch
+from agent_runtime_ref.telemetry.chain import Lines
+from agent_runtime_ref.telemetry.events import Event
+from agent_runtime_ref.telemetry.lines import event_text
+from agent_runtime_ref.telemetry.otel import gate_span
+
+__all__ = ["Removed", "Revise", "Revised", "Revision", "RevisionGate", "Revisions"]
+
+# Many may write about one person at once, and each of them has to look again after each of the others.
+ATTEMPTS_MAX = 20
+T = TypeVar("T")
+_EFFECTS = {"deny": "refused", "quarantine": "quarantined"}
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A candidate, how the event counts it, and the keys whose records go if it is admitted."""
+
+    candidate: MemoryCandidate
+    counted: str
+    contradicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """What follows from what is there, and what of the keys stays as it is, by how the event counts it."""
+
+    revisions: tuple[Revision, ...]
+    kept: Mapping[str, int]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A record that is gone, and the decision that let it go."""
+
+    record: MemoryRecord
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """What became of one revision: the record that is kept, in quarantine or active; None where refused."""
+
+    candidate: MemoryCandidate
+    decision: Decision
+    record: MemoryRecord | None
+    removed: tuple[Removed, ...] = ()
+
+
+# Given the active records by key and the instant in microseconds, says what shall be written; called again if
+# the records changed meanwhile.
+Revise = Callable[[Mapping[str, MemoryRecord], int], Revisions]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A verdict and what goes with it."""
+
+    item: Prepared
+    verdict: Verdict
+    after: Event | None
+    removals: tuple[Removal, ...]
+
+
+class RevisionGate:
+    """Changes what is known of the caller's own subject under a few keys of one memory class."""
+
+    def __init__(
+        self,
+        *,
+        point: DecisionPoint,
+        store: Store,
+        attributes: Attributes,
+        recorder: Recorder,
+        scanner: Scanner,
+        verdicts: Verdicts,
+    ) -> None:
+        self._point = point
+        self._store = store
+        self._attributes = attributes
+        self._recorder = recorder
+        self._scanner = scanner
+        self._verdicts = verdicts
+        self._removals = Removals(point=point, store=store, attributes=attributes, recorder=recorder)
+
+    def revise(
+        self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller
+    ) -> list[Revised]:
+        """Carry out what `revise` makes of the records under `keys`, and return what became of each.
+
+        Raises:
+            PolicyDeniedError: the policy refuses a removal; nothing was changed. A candidate that it refuses
+                is none: its decision is in what is returned.
+            EngineFailureError: the engine gave no clear answer; nothing was changed.
+            RevisionConflictError: other writers kept changing the same records.
+            DecisionLogError: the log could not be written; nothing was changed.
+        """
+        call = self._frame(caller, "write")
+        return self._settled(call, lambda: self._revised(call, memory_class, keys, revise))
+
+    def remove(self, what: Meant, *, caller: Caller) -> list[Removed]:
+        """Remove records about the caller's own subject, a decision for each. Raises what `revise` raises."""
+        call = self._frame(caller, "delete")
+        return self._settled(call, lambda: self._removed(call, what))
+
+    def _frame(self, caller: Caller, operation: str) -> Call:
+        subjects = subjects_named(caller, caller.own_subject)
+        return self._recorder.call(caller, operation, trace_id=None, session_id=None, subjects=subjects)
+
+    def _settled(self, call: Call, attempt: Callable[[], T]) -> T:
+        with gate_span(call.operation, caller_attributes={}):
+            try:
+                for _ in range(ATTEMPTS_MAX - 1):
+                    try:
+                        return attempt()
+                    except (RevisionConflictError, DuplicateRecordError):
+                        continue
+                return attempt()
+            except EngineFailureError as failure:
+                document = self._document(call, ())
+                raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
+            except StoreError as failure:
+                self._recorder.store_failure(call, failure)
+                raise
+
+    def _revised(self, call: Call, memory_class: str, keys: Sequence[str], revise: Revise) -> list[Revised]:
+        found = self._removals.found(call, Meant(memory_class, tuple(keys)))
+        active = _active(found, call.at_us)
+        wanted = revise(active, call.at_us)
+        if not wanted.revisions and not wanted.kept:
+            return []
+        taken = self._taken(call, wanted.revisions, found, active) if wanted.revisions else []
+        told = self._curated(call, _counts(wanted, taken), wanted.keys)
+        events = [event for one in taken for event in _events(one)]
+        lines = [one.verdict.line for one in taken]
+        lines += [removal.line for one in taken for removal in one.removals]
+        self._commit(
+            call,
+            lines,
+            [*events, told],
+            WriteBatch(
+                [one.verdict.change for one in taken if one.verdict.change is not None],
+                held=[one.verdict.held for one in taken if one.verdict.held is not None],
+                now_us=call.at_us,
+                rejected=[removal.rejected for one in taken for removal in one.removals],
+            ),
+        )
+        return [_outcome(one) for one in taken]
+
+    def _taken(
+        self,
+        call: Call,
+        revisions: Sequence[Revision],
+        found: Sequence[MemoryRecord],
+        active: Mapping[str, MemoryRecord],
+    ) -> list[_Taken]:
+        key = self._store.store_key()
+        items = [prepared(one.candidate, scanner=self._scanner, store_key=key) for one in revisions]
+        context = self._context(items, call, active)
+        words = self._attributes.words
+        document = self._document(
+            call,
+            [
+                document_of(item, head, context, words)
+                for item, head in zip(items, context.heads, strict=True)
+            ],
+        )
+        verdicts = self._verdicts.of(items, call, context, document, self._point.write(document))
+        gone: set[str] = set()
+        taken = []
+        for item, verdict, revision in zip(items, verdicts, revisions, strict=True):
+            records = [
+                one
+                for one in found
+                if verdict.decision.effect == "allow"
+                and one.key in revision.contradicts
+                and one.memory_id not in gone
+            ]
+            gone.update(one.memory_id for one in records)
+            removals = tuple(self._removals.decided(call, records, tombstones=False))
+            taken.append(_Taken(item, verdict, self._verdicts.after(call, verdict), removals))
+        return taken
+
+    def _context(self, items: Sequence[Prepared], call: Call, active: Mapping[str, MemoryRecord]) -> Context:
+        """Return what the store knows, if it is still what the writer was shown."""
+        context = context_of(items, self._store, call.caller, call.at_us)
+        for item, head in zip(items, context.heads, strict=True):
+            shown = active.get(item.candidate.key or "")
+            seen = None if head is None or head.status != "active" else head.memory_id
+            if seen != (None if shown is None else shown.memory_id):
+                raise RevisionConflictError(self._store.url, "another record is active under this key")
+        # A preference that was forgotten is not learnt again in other words either.
+        marks = {self._key_mark(item): item.tombstone for item in items}
+        forgotten = self._store.tombstoned(call.caller.tenant_id, list(marks))
+        return replace(context, forgotten=context.forgotten | {marks[one] for one in forgotten})
+
+    def _key_mark(self, item: Prepared) -> bytes:
+        one = item.candidate
+        return key_tombstone(self._store.store_key(), one.tenant_id, one.subject, one.key or "")
+
+    def _removed(self, call: Call, what: Meant) -> list[Removed]:
+        records = self._removals.found(call, what)
+        if not records:
+            return []
+        removals = self._removals.decided(call, records, tombstones=what.tombstones)
+        keys = tuple(dict.fromkeys(one.key for one in records if one.key is not None))
+        told = self._curated(call, {"removed": len(records)}, keys)
+        batch = WriteBatch([], now_us=call.at_us, rejected=[one.rejected for one in removals])
+        self._commit(call, [one.line for one in removals], [*(one.event for one in removals), told], batch)
+        return [Removed(one.record, one.decision) for one in removals]
+
+    def _curated(self, call: Call, counts: Mapping[str, int], keys: Sequence[str]) -> Event:
+        caller, pseudonym = call.caller, self._attributes.pseudonyms.of
+        masks = [pseudonym(caller.tenant_id, caller.own_subject, key) for key in keys]
+        payload: dict[str, Any] = {"counts": dict(counts), "keys": masks}
+        return self._recorder.event(call, "preferences_curated", None, payload, decides=False)
+
+    def _commit(self, call: Call, lines: Sequence[str], events: Sequence[Event], batch: WriteBatch) -> None:
+        kept = Lines.of(call.caller.tenant_id, (*lines, *map(event_text, events)))
+        self._store.commit(replace(batch, lines=kept))
+        self._recorder.mirror(events, kept, read=False)
+
+    def _document(self, call: Call, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {
+            "operation": "write",
+            "now_ns": call.at_us * 1000,
+            "caller": self._attributes.caller(call.caller),
+            "candidates": list(candidates),
+        }
+
+
+def _active(found: Sequence[MemoryRecord], at_us: int) -> dict[str, MemoryRecord]:
+    """Return the head of each key: of several active records the last revision."""
+    heads: dict[str, MemoryRecord] = {}
+    for one in sorted(found, key=lambda record: record.revision):
+        ended = one.expires_at is not None and microseconds(one.expires_at) <= at_us
+        if one.status == "active" and one.key is not None and not ended:
+            heads[one.key] = one
+    return heads
+
+
+def _events(one: _Taken) -> list[Event]:
+    told = [one.verdict.event] if one.after is None else [one.verdict.event, one.after]
+    return [*told, *(removal.event for removal in one.removals)]
+
+
+def _counts(wanted: Revisions, taken: Sequence[_Taken]) -> dict[str, int]:
+    told = Counter(wanted.kept)
+    for revision, one in zip(wanted.revisions, taken, strict=True):
+        effect = one.verdict.decision.effect
+        told[revision.counted if effect == "allow" else _EFFECTS[effect]] += 1
+        told["superseded"] += len({removal.record.key for removal in one.removals})
+    return {name: number for name, number in sorted(told.items()) if number}
+
+
+def _outcome(one: _Taken) -> Revised:
+    removed = tuple(Removed(removal.record, removal.decision) for removal in one.removals)
+    return Revised(one.item.candidate, one.verdict.decision, one.verdict.record, removed)

@@ -1,0 +1,78 @@
+"""From whatever offers itself as a preference to a finding: by the names of its parts, and by no type.
+
+A `key` or `canonical_key` that it carries is not looked at: the key is derived from the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, KEYS_MAX, Finding
+from agent_runtime_ref.errors import DocumentError, PreferenceInvalidError
+from agent_runtime_ref.preferences.keys import ANY_DOMAIN, Key, part, slug_of
+
+__all__ = ["finding_of"]
+
+_REQUIRED = ("content", "category", "polarity")
+
+
+def finding_of(offered: object) -> Finding:
+    """Return the standing finding in an object or a mapping with content, category and polarity.
+
+    `domain` and `slug` are derived where they are missing: `general`, and what the content is about. It is
+    inferred, and soft, unless it says `stated` is true; then `strength` counts.
+
+    Raises:
+        PreferenceInvalidError: a part is missing, or says nothing.
+    """
+    if isinstance(offered, Finding):
+        return offered
+    values = {name: _text(offered, name) for name in _REQUIRED}
+    for name, value in values.items():
+        if not value.strip():
+            raise PreferenceInvalidError(name, "must not be empty")
+    content = " ".join(values["content"].split())[:CONTENT_CHARACTERS_MAX]
+    polarity = values["polarity"].strip().casefold()
+    slug = part(_text(offered, "slug")) or slug_of(content)
+    key = Key.of(polarity, values["category"], _text(offered, "domain") or ANY_DOMAIN, slug)
+    stated = _value(offered, "stated") is True
+    hard = stated and _value(offered, "strength") == "hard"
+    try:
+        return Finding(
+            "standing",
+            key.polarity,
+            "hard" if hard else "soft",
+            key.category,
+            key.domain,
+            key.slug,
+            content,
+            stated=stated,
+            keys_to_supersede=_keys(_value(offered, "keys_to_supersede")),
+        )
+    except DocumentError as error:
+        raise PreferenceInvalidError("content", str(error)) from error
+
+
+def _keys(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise PreferenceInvalidError("keys_to_supersede", "must be a list of keys")
+    keys = tuple(one for one in value if isinstance(one, str))
+    if len(keys) != len(value) or len(keys) > KEYS_MAX:
+        raise PreferenceInvalidError("keys_to_supersede", f"must be at most {KEYS_MAX} keys")
+    return keys
+
+
+def _text(offered: object, name: str) -> str:
+    value = _value(offered, name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise PreferenceInvalidError(name, "must be text")
+    return value
+
+
+def _value(offered: object, name: str) -> Any:
+    return offered.get(name) if isinstance(offered, Mapping) else getattr(offered, name, None)

@@ -1,0 +1,277 @@
+"""`PreferenceStore`: what users like and dislike beyond one conversation, in governed profile records.
+
+It reads through the read gate and forgets through the write gate. It does not write: a finding goes to the
+curator, whose writer is the only one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from agent_runtime_ref.clock import Ids, RandomIds
+from agent_runtime_ref.contracts import Caller, MemoryRecord, RetrievalQuery
+from agent_runtime_ref.contracts.finding import Finding
+from agent_runtime_ref.enforcement.removals import Meant
+from agent_runtime_ref.errors import AnonymousUserError, UsageError
+from agent_runtime_ref.preferences.curation import Curated, Curation, default_curation
+from agent_runtime_ref.preferences.encoder import lexical_encoder
+from agent_runtime_ref.preferences.forgetting import Forgotten, meant
+from agent_runtime_ref.preferences.identity import current_session, is_anonymous, local_caller
+from agent_runtime_ref.preferences.keys import Key
+from agent_runtime_ref.preferences.offered import finding_of
+from agent_runtime_ref.preferences.places import Places, address_of
+from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, Preference
+from agent_runtime_ref.preferences.relevance import in_domain, relevant
+from agent_runtime_ref.recall.embedding import Embedder, Vectors
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.runtime import GovernedMemory
+
+__all__ = ["PreferenceStore"]
+
+PURPOSE = "personalization"
+PAGE = 100  # as many records as one read may return
+RELEVANT_MAX = 20
+_MEMORY_OPTIONS = ("engine", "policies", "trace", "clock", "opa", "verification")
+
+
+class PreferenceStore:
+    """The long-term preferences of users, each seeing his own. Thread-safe; `close` it, or use it in `with`.
+
+    A caller who is not named is the local user of the environment. Nobody in particular has none.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        memory: GovernedMemory | None = None,
+        curation: Curation | None = None,
+        encoder: Embedder | None = None,
+        ids: Ids | None = None,
+        **options: Any,
+    ) -> None:
+        """Name where preferences are; nothing is opened or made before it is needed.
+
+        `address` is `file:DIR`, `sqlite:PATH` or `redis://...`, by default what AGENT_RUNTIME_PREFERENCES
+        says; `memory` is governed memory that is open already, and stays its owner's to close. `encoder`
+        takes the place of the lexical one; `options` are those of `GovernedMemory.open`: engine, policies,
+        trace, clock and such.
+
+        Raises:
+            UsageError: an option is not known, or both an address and a memory are given.
+            StoreAddressError: the address is not understood.
+        """
+        unknown = sorted(options.keys() - set(_MEMORY_OPTIONS))
+        if unknown:
+            raise UsageError(f"a preference store knows no option `{unknown[0]}`")
+        if memory is not None and address is not None:
+            raise UsageError("a preference store has an address or a memory, not both")
+        self._memory = memory
+        self._ids = ids or RandomIds()
+        if ids is not None:
+            options["ids"] = ids
+        self._places = Places(
+            "memory:" if memory is not None else address or address_of(), partial(_opened, options)
+        )
+        self._curation = curation
+        self._vectors = Vectors(encoder or lexical_encoder())
+        self._guard = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        """Where the preferences are."""
+        return self._places.address if self._memory is None else self._memory.store_url
+
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def write(
+        self, preference: object, *, caller: Caller | None = None, source_session: str | None = None
+    ) -> Curated:
+        """Hand one preference to the curator, and return what became of it.
+
+        Takes a `Finding`, or any object or mapping with content, category and polarity.
+
+        Raises:
+            AnonymousUserError: the caller is nobody in particular.
+            PreferenceInvalidError: it is no preference.
+            PolicyDeniedError, EngineFailureError, StoreError: nothing was written.
+        """
+        finding = finding_of(preference)
+        return self.write_many([finding], caller=caller, source_session=source_session)[0]
+
+    def write_many(
+        self,
+        findings: Sequence[Finding],
+        *,
+        caller: Caller | None = None,
+        source_session: str | None = None,
+    ) -> tuple[Curated, ...]:
+        """Hand findings to the curator as one change, and return what became of each, in order."""
+        caller = caller or local_caller()
+        if is_anonymous(caller):
+            raise AnonymousUserError
+        memory = self._of(caller, creates=True)
+        assert memory is not None, "a memory that may be made is there"
+        session = source_session or current_session() or caller.session_id
+        curation = self._curation or default_curation()
+        return curation.keep(findings, memory=memory, caller=caller, source_session=session)
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def read(self, *, caller: Caller | None = None, domain: str | None = None) -> tuple[Preference, ...]:
+        """Return all preferences of the caller's subject that the policy shows, newest first.
+
+        With `domain`, those of it and those of every domain.
+        """
+
+        def wanted(record: MemoryRecord) -> bool:
+            preference = Preference.of(record)
+            return preference is not None and in_domain(preference, domain)
+
+        records = self.records(wanted, caller=caller or local_caller())
+        return tuple(one for record in records if (one := Preference.of(record)) is not None)
+
+    def read_relevant(
+        self, text: str, *, caller: Caller | None = None, limit: int = 5, domain: str | None = None
+    ) -> tuple[Preference, ...]:
+        """Return the preferences that `text` is about, nearest first, `limit` of them at most.
+
+        A hard one is returned behind those, whether the text names it or not, as far as there is room.
+
+        Raises:
+            UsageError: `limit` is not from 1 to 20.
+        """
+        if not 1 <= limit <= RELEVANT_MAX:
+            raise UsageError(f"limit: must be from 1 to {RELEVANT_MAX}")
+        caller = caller or local_caller()
+        memory = None if is_anonymous(caller) else self._of(caller, creates=False)
+        if memory is None:
+            return ()
+
+        def choose(records: Sequence[MemoryRecord]) -> list[int]:
+            known = [
+                (place, one)
+                for place, record in enumerate(records)
+                if (one := Preference.of(record)) is not None and in_domain(one, domain)
+            ]
+            # Embedding is not thread-safe by contract, and a model is slow: one question at a time.
+            found = relevant(text, [one for _, one in known], self._vectors)
+            return [known[one.place][0] for one in found[:limit]]
+
+        result = memory.choose(self._query(caller, limit), choose, caller=caller)
+        return tuple(one for hit in result.hits if (one := Preference.of(hit.record)) is not None)
+
+    def records(
+        self,
+        wanted: Callable[[MemoryRecord], bool],
+        *,
+        caller: Caller,
+        kinds: tuple[str, ...] = KINDS,
+    ) -> list[MemoryRecord]:
+        """Return the profile records about the caller's own subject that are `wanted`, page by page."""
+        memory = None if is_anonymous(caller) else self._of(caller, creates=False)
+        if memory is None:
+            return []
+        found: dict[str, MemoryRecord] = {}
+        while True:
+            size = len(found)
+
+            def choose(records: Sequence[MemoryRecord]) -> list[int]:
+                own = (
+                    place
+                    for place, one in enumerate(records)
+                    if one.subject == caller.own_subject and one.memory_id not in found and wanted(one)
+                )
+                return list(own)[:PAGE]
+
+            hits = memory.choose(self._query(caller, PAGE, kinds), choose, caller=caller).hits
+            found.update((hit.record.memory_id, hit.record) for hit in hits)
+            if len(found) - size < PAGE:
+                return list(found.values())
+
+    # --- forgetting ----------------------------------------------------------------------------------------
+
+    def forget(self, text_or_key: str, *, caller: Caller | None = None) -> Forgotten:
+        """Remove the preference of that key, or the one that is described, at once and in every revision.
+
+        Where none, or more than one, is described, nothing is removed and the near ones are named.
+
+        Raises:
+            AnonymousUserError: the caller is nobody in particular.
+            PolicyDeniedError, EngineFailureError, StoreError: nothing was removed.
+        """
+        caller = caller or local_caller()
+        if is_anonymous(caller):
+            raise AnonymousUserError
+        preferences = self.read(caller=caller)
+        found, near = meant(text_or_key, preferences, self._vectors)
+        memory = self._of(caller, creates=False)
+        key = Key.parsed(text_or_key.strip())
+        if memory is None or (found is None and key is None):
+            return Forgotten((), near)
+        keys = (str(found.key if found is not None else key),)
+        # By its key also what is not shown: an older wording, or one that waits for its review.
+        removed = memory.remove(Meant(MEMORY_CLASS, keys=keys), caller=caller)
+        return Forgotten(
+            tuple(dict.fromkeys(one.record.key or "" for one in removed)), () if removed else near
+        )
+
+    def without_derived_key(self, *, caller: Caller | None = None) -> list[MemoryRecord]:
+        """Return the records of preferences whose key was not derived from parts."""
+        return self.records(lambda one: Preference.of(one) is None, caller=caller or local_caller())
+
+    def clean(self, *, caller: Caller | None = None) -> list[str]:
+        """Remove the records of preferences whose key was not derived; returns their ids."""
+        caller = caller or local_caller()
+        ids = tuple(one.memory_id for one in self.without_derived_key(caller=caller))
+        memory = self._of(caller, creates=False)
+        if memory is None or not ids:
+            return []
+        what = Meant(MEMORY_CLASS, record_ids=ids, tombstones=False)
+        return [one.record.memory_id for one in memory.remove(what, caller=caller)]
+
+    # --- where ---------------------------------------------------------------------------------------------
+
+    def memory_of(self, caller: Caller) -> GovernedMemory | None:
+        """Return the governed memory that holds the caller's preferences; None where there is none yet."""
+        return self._of(caller, creates=False)
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        self._places.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _of(self, caller: Caller, *, creates: bool) -> GovernedMemory | None:
+        return self._memory or self._places.of(caller, creates=creates)
+
+    def _query(self, caller: Caller, limit: int, kinds: tuple[str, ...] = KINDS) -> RetrievalQuery:
+        trace_id = caller.trace_id or self._ids.new("trc")
+        return RetrievalQuery(
+            trace_id,
+            caller.session_id or trace_id,
+            caller.tenant_id,
+            caller.principal_id,
+            PURPOSE,
+            (MEMORY_CLASS,),
+            limit,
+            subject=caller.own_subject,
+            kinds=kinds,
+        )
+
+
+def _opened(options: dict[str, Any], store: str, *, must_exist: bool) -> GovernedMemory:
+    from agent_runtime_ref.runtime import GovernedMemory
+
+    return GovernedMemory.open(store, must_exist=must_exist, **options)

@@ -1,0 +1,164 @@
+"""Where preferences are kept: one file a user, SQLite, Redis; and who shares none with whom."""
+
+from __future__ import annotations
+
+import multiprocessing
+import stat
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from agent_runtime_ref import Caller
+from agent_runtime_ref.errors import StoreAddressError, UsageError
+from agent_runtime_ref.preferences import PreferenceStore
+from agent_runtime_ref.preferences.places import address_of, file_name, safe_join
+from tests.preferring import USER, finding
+
+AT_ONCE = 2
+EACH = 4
+
+
+def test_the_default_is_a_folder_of_the_users_own_state(tmp_path: Path) -> None:
+    """The variable names another place; empty, it counts as unset."""
+    home = {"AGENT_RUNTIME_HOME": str(tmp_path)}
+
+    assert f"file:{tmp_path / 'preferences'}" == address_of(home)
+    assert f"file:{tmp_path / 'preferences'}" == address_of(home | {"AGENT_RUNTIME_PREFERENCES": ""})
+    assert address_of(home | {"AGENT_RUNTIME_PREFERENCES": "sqlite:p.db"}) == "sqlite:p.db"
+
+
+def test_looking_makes_nothing(tmp_path: Path) -> None:
+    """Neither a folder nor a file is there before the first preference."""
+    for address in (f"file:{tmp_path / 'new'}", f"sqlite:{tmp_path / 'p.db'}"):
+        with PreferenceStore(address) as store:
+            assert () == store.read(caller=USER) == store.read_relevant("plastic", caller=USER)
+            assert store.forget("plastic", caller=USER).removed == ()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_user_has_one_json_file_of_his_own(tmp_path: Path) -> None:
+    """Readable by its owner alone, in a folder that nobody else opens, and found again."""
+    folder = tmp_path / "preferences"
+    with PreferenceStore(f"file:{folder}") as store:
+        store.write(finding(), caller=USER)
+    with PreferenceStore(f"file:{folder}") as store:
+        assert [one.slug for one in store.read(caller=USER)] == ["plastic"]
+
+    assert [file_name(USER.tenant_id, "user-42")] == [one.name for one in folder.glob("*.json")]
+    assert {0o600} == {stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_sqlite_keeps_them_too(tmp_path: Path) -> None:
+    """The same store, by another address."""
+    address = f"sqlite:{tmp_path / 'p.db'}"
+    with PreferenceStore(address) as store:
+        store.write(finding(), caller=USER)
+        store.write(finding("no tin", "tin"), caller=Caller("tenant-acme", "user-7"))
+    with PreferenceStore(address) as store:
+        assert [one.slug for one in store.read(caller=USER)] == ["plastic"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("alice", "Alice"),
+        ("alice", "alice "),
+        (unicodedata.normalize("NFC", "josé"), unicodedata.normalize("NFD", "josé")),
+        ("ａlice", "alice"),
+        ("a/b", "a-b"),
+        ("", "user"),
+        ("x" * 300, "x" * 301),
+    ],
+)
+def test_users_that_only_look_alike_share_no_file(one: str, other: str) -> None:
+    """Not even where a file system folds case or Unicode."""
+    names = {unicodedata.normalize("NFC", file_name("t", name)).casefold() for name in (one, other)}
+
+    assert len(names) == 2
+
+
+def test_tenant_and_user_are_told_apart() -> None:
+    """Where one ends and the other begins is a part of the name."""
+    assert file_name("ab", "c") != file_name("a", "bc")
+
+
+@pytest.mark.parametrize(
+    "subject", ["../../etc/passwd", "..", "/", "a\0b", "C:\\x", ".", "~root", "-rf", "用户"]
+)
+def test_a_name_stays_in_its_folder(tmp_path: Path, subject: str) -> None:
+    """Whatever a user is called, the name is letters and digits, and lies where it should."""
+    path = safe_join(tmp_path, file_name("t", subject))
+
+    assert tmp_path.resolve() == path.parent
+    assert path.name.replace("-", "").replace(".", "").isalnum()
+    assert path.name.isascii()
+    assert len(path.name) < 80
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "..", "", "/etc/passwd"])
+def test_a_path_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """A name with parts of its own is none."""
+    with pytest.raises(StoreAddressError):
+        safe_join(tmp_path, name)
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """Somebody else's file is not read or written through a link."""
+    folder, elsewhere = tmp_path / "p", tmp_path / "elsewhere.json"
+    folder.mkdir()
+    elsewhere.write_text("{}", encoding="utf-8")
+    (folder / file_name(USER.tenant_id, "user-42")).symlink_to(elsewhere)
+    with PreferenceStore(f"file:{folder}") as store, pytest.raises(StoreAddressError):
+        store.write(finding(), caller=USER)
+
+    assert elsewhere.read_text(encoding="utf-8") == "{}"
+
+
+@pytest.mark.parametrize("address", ["file:", "file: ", "nowhere:x", "plain"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    """The error says what is known."""
+    with pytest.raises(StoreAddressError):
+        PreferenceStore(address).write(finding(), caller=USER)
+
+
+def test_an_option_that_is_none_is_refused() -> None:
+    """No argument is ignored."""
+    with pytest.raises(UsageError):
+        PreferenceStore("memory:", nonsense=1)
+
+
+def test_a_volatile_store_is_one_for_a_process() -> None:
+    """`memory:` keeps preferences until it is closed; a driver that is missing is said by its name."""
+    with PreferenceStore("memory:") as store:
+        store.write(finding(), caller=USER)
+        assert len(store.read(caller=USER)) == 1
+
+
+def write_some(address: str, number: int) -> None:
+    """Write several preferences, and one that every process writes."""
+    with PreferenceStore(address) as store:
+        for turn in range(EACH):
+            own = finding(f"no thing {number} {turn}", f"thing-{number}-{turn}")
+            store.write_many([own, finding()], caller=USER)
+
+
+@pytest.mark.parametrize("scheme", ["file", "sqlite"])
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path, scheme: str) -> None:
+    """What each of them kept is there, and the one that all of them repeat counts each time."""
+    address = f"file:{tmp_path / 'p'}" if scheme == "file" else f"sqlite:{tmp_path / 'p.db'}"
+    processes = multiprocessing.get_context("spawn")
+    workers = [processes.Process(target=write_some, args=(address, number)) for number in range(AT_ONCE)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+
+    assert [worker.exitcode for worker in workers] == [0] * AT_ONCE
+    with PreferenceStore(address) as store:
+        found = {one.slug: one.confidence for one in store.read(caller=USER)}
+    wanted = {f"thing-{number}-{turn}" for number in range(AT_ONCE) for turn in range(EACH)}
+    assert {*wanted, "plastic"} == set(found)
+    assert found["plastic"] == 1.0
