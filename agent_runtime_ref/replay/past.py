@@ -158,16 +158,18 @@ class StorePast:
             return None  # a number says when only within one tenant
         if revision is None:
             revision = self._history.revision_at(now_ns, tenant_id)
-        there = self._ordered if tenant_id is None else self._by_tenant.get(tenant_id, [])
-        records = _with_outranked(
-            [
-                {**record, "status": self._status(record, revision)}
-                for record in there
-                if self._existed(record, revision, now_ns)
-            ],
-            now_ns,
-        )
+        records = self.records_at(tenant_id, revision, now_ns)
         return Rebuilt(_merged(question, records), self._lacks(tenant_id, revision))
+
+    def records_at(self, tenant_id: str | None, revision: int, now_ns: int) -> list[dict[str, Any]]:
+        """Return the records of a tenant, or of all, as they were at a line of the log, in rank order."""
+        there = self._ordered if tenant_id is None else self._by_tenant.get(tenant_id, [])
+        then = [
+            {**record, "status": self._status(record, revision)}
+            for record in there
+            if self._existed(record, revision, now_ns)
+        ]
+        return _with_outranked(then, now_ns)
 
     def _existed(self, record: Record, revision: int, now_ns: int) -> bool:
         life = self._history.lives.get(_key(record))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ from agent_runtime_ref.cli.options import add_settings
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.terminal import note, shown, warn
-from agent_runtime_ref.cli.trace.log_view import Trace, fate_in, traces_of, tree_lines
+from agent_runtime_ref.cli.trace.fates import fates_of, sentences_of
+from agent_runtime_ref.cli.trace.log_view import Trace, layers_with, traces_of, tree_lines
 from agent_runtime_ref.cli.trace.logs import Log, logs_of
 from agent_runtime_ref.errors import UsageError
 
@@ -29,9 +30,11 @@ def add_parser(subparsers: Any) -> None:
         help="the decisions and events of a trace as a tree",
         description=(
             "Print the decisions and events of one trace, or of all of them, as a tree. With --record:\n"
-            "why that record entered an answer, or did not. The log is that of a store, or a file: a\n"
-            "decision log with its closed segments, a trace, or the decision log of an OPA server. The\n"
-            "chain of a sealed log is verified; the exit code is 1 where it does not hold."
+            "why that record entered an answer, or did not. A line names some of the records that a read\n"
+            "looked at; with --store any other one is looked at as it was then, and judged again. The log\n"
+            "is that of a store, or a file: a decision log with its closed segments, a trace, or the\n"
+            "decision log of an OPA server. The chain of a sealed log is verified; the exit code is 1\n"
+            "where it does not hold."
         ),
         epilog=example(
             "trace inspect --store sqlite:memory.db",
@@ -56,11 +59,17 @@ def run(args: argparse.Namespace) -> int:
     if not traces:
         names = " and ".join(f"`{log.name}`" for log in logs)
         note(f"no decision and no event in {names}")
+    fates = [] if args.record is None else fates_of(args, traces)
     if format_of(args, otherwise="tree") == "json":
-        print_document([_document(trace, args.record) for trace in traces])
+        print_document(
+            [_document(trace) for trace in traces]
+            if args.record is None
+            else [_document_of(trace, args.record, fate) for trace, fate in zip(traces, fates, strict=True)]
+        )
         return code
-    for trace in traces:
-        for line in tree_lines(trace, args.record):
+    for place, trace in enumerate(traces):
+        own = None if args.record is None else fates[place]
+        for line in tree_lines(trace, args.record, own, {} if own is None else sentences_of(own)):
             write(shown(line))
     return code
 
@@ -110,16 +119,20 @@ def _entries(log: Log, trace_id: str | None) -> Iterator[tuple[str, Any]]:
             yield f"{source}:{number}", document
 
 
-def _document(trace: Trace, record_id: str | None) -> dict[str, Any]:
-    document: dict[str, Any] = {"trace_id": trace.trace_id, "session_id": trace.session_id}
-    if record_id is None:
-        return document | {"lines": trace.lines}
-    fates = [(line, fate_in(line, record_id)) for line in trace.lines]
-    return document | {
+def _document(trace: Trace) -> dict[str, Any]:
+    return {"trace_id": trace.trace_id, "session_id": trace.session_id, "lines": trace.lines}
+
+
+def _document_of(trace: Trace, record_id: str, fates: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    layers = ((line, layers_with(line, record_id)) for line in trace.lines)
+    return {
+        "trace_id": trace.trace_id,
+        "session_id": trace.session_id,
         "record_id": record_id,
         "decisions": [
-            {"decision_id": line.get("decision_id") or line["payload"].get("decision_id"), **fate}
-            for line, fate in fates
-            if fate is not None
+            {"decision_id": line.get("decision_id") or line["payload"].get("decision_id"), **fates[place]}
+            for place, line in enumerate(trace.lines)
+            if place in fates
         ],
+        "contexts": [{"at": line["timestamp"], "layers": found} for line, found in layers if found],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,8 @@ from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.reader import decision_of
 
 Line = dict[str, Any]
+_READ_PATH = "memory/read/"
+_NOTHING_EVALUATED: Mapping[int, str] = {}
 # Events about one record -> what became of it.
 _FATES = {
     "memory_persisted": "written",
@@ -53,20 +55,91 @@ def traces_of(entries: Iterable[tuple[str, Any]], trace_id: str | None) -> list[
     return sorted(traces.values(), key=lambda trace: _instant(trace.lines[0]["timestamp"]))
 
 
-def tree_lines(trace: Trace, record_id: str | None) -> Iterator[str]:
-    """Yield a trace as a tree: a line for the trace and one or two for each decision and event."""
+def tree_lines(
+    trace: Trace,
+    record_id: str | None,
+    fates: Mapping[int, Mapping[str, Any]] | None = None,
+    evaluated: Mapping[int, str] = _NOTHING_EVALUATED,
+) -> Iterator[str]:
+    """Yield a trace as a tree: below it its decisions, below each of these its events.
+
+    With a record, only what is said of it: what became of it by the line at each place, `fates`, and a
+    further sentence, `evaluated`.
+    """
+    if record_id is not None and fates is None:
+        fates = fates_in(trace, record_id)
     yield f"{trace.trace_id}" + (f"  session {trace.session_id}" if trace.session_id else "")
-    told = [(line, fate_in(line, record_id) if record_id else None) for line in trace.lines]
+    told = {
+        index: [*_details(line)] if fates is None else [*_sentences(line, record_id or "", fates.get(index))]
+        for index, line in enumerate(trace.lines)
+    }
+    for index, sentence in evaluated.items():
+        told[index].append(sentence)
+    nodes = _nodes(trace.lines)
     if record_id is not None:
-        told = [(line, fate) for line, fate in told if fate is not None]
-        if not told:
+        nodes = [
+            (index, kept)
+            for index, below in nodes
+            if (kept := [one for one in below if told[one]]) or told[index]
+        ]
+        if not nodes:
             yield f"└─ `{record_id}` was not considered in this trace"
-    for index, (line, fate) in enumerate(told):
-        last = index == len(told) - 1
-        yield f"{'└─' if last else '├─'} {_headline(line)}"
-        stem = "   " if last else "│  "
-        for detail in _details(line) if fate is None else [_fate_sentence(str(record_id), fate)]:
-            yield f"{stem}   {detail}"
+    yield from _drawn(nodes, trace.lines, told)
+
+
+def _drawn(
+    nodes: Sequence[tuple[int, Sequence[int]]], lines: Sequence[Line], told: Mapping[int, Sequence[str]]
+) -> Iterator[str]:
+    for place, (index, below) in enumerate(nodes, start=1):
+        corner, stem = ("└─", "   ") if place == len(nodes) else ("├─", "│  ")
+        yield f"{corner} {_headline(lines[index])}"
+        yield from (f"{stem}   {detail}" for detail in told[index])
+        for step, one in enumerate(below, start=1):
+            corner, inner = ("└─", "   ") if step == len(below) else ("├─", "│  ")
+            yield f"{stem}{corner} {_headline(lines[one])}"
+            yield from (f"{stem}{inner}   {detail}" for detail in told[one])
+
+
+def _nodes(lines: Sequence[Line]) -> list[tuple[int, list[int]]]:
+    """Return the places of lines below which nothing decided is told, each with those of its own events."""
+    below: dict[str, list[int]] = {
+        str(line["decision_id"]): [] for line in lines if _is_decision(line) and "decision_id" in line
+    }
+    top = []
+    for index, line in enumerate(lines):
+        if _is_decision(line):
+            top.append((index, below.get(str(line.get("decision_id")), [])))
+            continue
+        decision_id = line["payload"].get("decision_id")
+        if isinstance(decision_id, str) and decision_id in below:
+            below[decision_id].append(index)
+        else:
+            top.append((index, []))
+    return top
+
+
+def fates_in(trace: Trace, record_id: str) -> dict[int, dict[str, Any]]:
+    """Return what became of a record by each line that says it, by the place of the line."""
+    fates = ((place, fate_in(line, record_id)) for place, line in enumerate(trace.lines))
+    return {place: fate for place, fate in fates if fate is not None}
+
+
+def _sentences(line: Line, record_id: str, fate: Mapping[str, Any] | None) -> Iterator[str]:
+    if fate is not None:
+        yield _fate_sentence(record_id, fate)
+    layers = layers_with(line, record_id)
+    if layers:
+        yield f"`{record_id}` entered the context, in layer {', '.join(layers)}"
+
+
+def layers_with(line: Line, record_id: str) -> list[str]:
+    """Return the layers of a context that hold a record; none of a line that tells of no context."""
+    if _is_decision(line) or line["event_type"] != "context_layers_built":
+        return []
+    layers = line["payload"].get("record_ids")
+    if not isinstance(layers, Mapping):
+        return []
+    return [str(name) for name, ids in layers.items() if isinstance(ids, list) and record_id in ids]
 
 
 def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
@@ -88,13 +161,15 @@ def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
 
 def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
     considered = considered_of(line)
-    if considered is None:
-        return _fate_in_question(line, record_id)
     base = {
         "operation": line["input"].get("operation"),
         "requested_by": line["requested_by"],
         "at": line["timestamp"],
     }
+    if considered is None and line.get("type") == "decision":
+        return _fate_in_refusal(line, base)
+    if considered is None:
+        return _fate_in_question(line, record_id)
     for rank, row in enumerate(considered.returned, start=1):
         if row[0] == record_id:
             return base | {"outcome": "returned", "rank": rank}
@@ -103,6 +178,18 @@ def _fate_in_decision(line: Line, record_id: str) -> dict[str, Any] | None:
             return base | {"outcome": "kept_out", "reason": row[-1]}
     # Returned or kept out beyond what a line may hold: that is not the same as never looked at.
     return base | {"outcome": "not_considered" if considered.unnamed == 0 else "not_in_log"}
+
+
+def _fate_in_refusal(line: Line, base: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the refusal of a whole read, which is about every record; None of another decision."""
+    if not str(line.get("path")).startswith(_READ_PATH) or line["result"].get("effect") != "deny":
+        return None
+    rows = mappings(line["result"].get("deny"))
+    return base | {
+        "outcome": "read_refused",
+        "reasons": sorted({str(row.get("reason")) for row in rows}),
+        "rule_ids": sorted({str(row.get("rule_id")) for row in rows}),
+    }
 
 
 def _fate_in_question(line: Line, record_id: str) -> dict[str, Any] | None:
@@ -128,7 +215,8 @@ def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
     outcome = fate["outcome"]
     sentences = {
         "returned": f"`{record_id}` was returned" + (f", rank {fate['rank']}" if "rank" in fate else ""),
-        "kept_out": f"`{record_id}` was kept out: {fate.get('reason')}",
+        "kept_out": f"`{record_id}` was kept out: {fate.get('reason')}{_rules(fate)}",
+        "read_refused": f"the read was refused: {', '.join(texts(fate.get('reasons')))}{_rules(fate)}",
         "not_considered": f"`{record_id}` was not considered: the query is not about it, or there is a wall",
         "not_in_log": f"`{record_id}` is not named by the line; it may have ranked below the limit",
         "not_returned": f"`{record_id}` was not returned; the decision log says why",
@@ -136,6 +224,11 @@ def _fate_sentence(record_id: str, fate: Mapping[str, Any]) -> str:
     why = ", ".join(texts(fate.get("reasons")))
     otherwise = f"`{record_id}` was {outcome.replace('_', ' ')}" + (f": {why}" if why else "")
     return sentences.get(outcome, otherwise)
+
+
+def _rules(fate: Mapping[str, Any]) -> str:
+    named = texts(fate.get("rule_ids"))
+    return f" ({', '.join(named)})" if named else ""
 
 
 def _headline(line: Line) -> str:
