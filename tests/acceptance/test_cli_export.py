@@ -172,3 +172,37 @@ def test_help_does_not_import_opentelemetry_and_neither_do_json_lines(log: Path)
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 3)
     assert (told.code, "--follow" in told.out) == (0, True)
+
+
+def test_reconcile_names_what_is_missing_and_what_was_altered(
+    log: Path, tmp_path: Path, command: Command
+) -> None:
+    """Code 1 for either; the report has ids and names of fields, and no value that somebody put there."""
+    collected = tmp_path / "collected.jsonl"
+    with Receiver() as receiver:
+        command("trace", "export", "--log", log, "--endpoint", receiver.url)
+    (line,) = receiver.lines
+    collected.write_text(f"{line}\n")
+    whole = command("trace", "reconcile", "--log", log, "--collector", collected)
+    collected.write_text(line.replace("tenant-acme", "planted", 1) + "\n")
+    altered = command("trace", "reconcile", "--log", log, "--collector", collected)
+    log_of(log, 1, begin=4)
+    missing = command("trace", "reconcile", "--log", log, "--collector", collected)
+
+    assert (whole.code, whole.document["completeness"], whole.document["received"]) == (0, 1.0, 3)
+    assert (altered.code, altered.document["altered"]) == (1, ids(1))
+    assert altered.document["altered_fields"] == {"evt-001": ["agent_memory.tenant_id"]}
+    assert "planted" not in altered.out + altered.err
+    assert (missing.code, missing.document["missing"]) == (1, ids(4))
+    assert missing.document["hours"] == [
+        {"hour": "2026-11-30T09:00:00Z", "expected": 4, "received": 3, "completeness": 0.75}
+    ]
+
+
+def test_reconcile_needs_a_file_of_a_collector(log: Path, tmp_path: Path, command: Command) -> None:
+    """Another file is told with its place, and a missing one by its name."""
+    none = command("trace", "reconcile", "--log", log, "--collector", tmp_path / "none.jsonl")
+    other = command("trace", "reconcile", "--log", log, "--collector", log)
+
+    assert (none.code, "none.jsonl" in none.err, none.out) == (2, True, "")
+    assert (other.code, f"{log}:1" in other.err, other.out) == (2, True, "")

@@ -119,7 +119,9 @@ def test_what_was_written_during_an_outage_arrives_once_the_collector_is_back(
         assert int(record["timeUnixNano"]) > 1_700_000_000_000_000_000
 
 
-def test_an_exporter_that_is_killed_in_the_middle_loses_nothing(collector: Collector, store: str) -> None:
+def test_an_exporter_that_is_killed_in_the_middle_loses_nothing(
+    collector: Collector, store: str, command: Command
+) -> None:
     """kill -9 of exporter and collector: all events are there in the end, duplicates under the same id."""
     expected = ids_of(use(store, 40))
     with collector:
@@ -134,7 +136,13 @@ def test_an_exporter_that_is_killed_in_the_middle_loses_nothing(collector: Colle
             until(lambda: len({event_id(record) for record in collector.records()}) == len(expected))
             code, report, _ = ended(running)
         arrived = Counter(event_id(record) for record in collector.records())
+    told = command("trace", "reconcile", "--store", store, "--collector", collector.output)
 
+    assert told.code == 0
+    assert {name: told.document[name] for name in ("missing", "altered", "unexpected", "completeness")} == {
+        "missing": [], "altered": [], "unexpected": [], "completeness": 1.0,
+    }  # fmt: skip
+    assert sorted(told.document["duplicated"]) == sorted(one for one, times in arrived.items() if times > 1)
     assert (code, report["pending"], report["failed"]) == (0, 0, 0)
     assert set(arrived) == set(expected)
     assert sum(arrived.values()) - len(expected) <= 3  # at most the one batch under way, at each kill

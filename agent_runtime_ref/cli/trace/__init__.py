@@ -14,6 +14,7 @@ MEMBERS = {
     "anchor": "anchor",
     "exposure": "exposure",
     "export": "export",
+    "reconcile": "reconcile",
 }
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
-from agent_runtime_ref.cli.options import add_settings, is_volatile, require_store_file, settings_of
+from agent_runtime_ref.cli.options import add_settings
 from agent_runtime_ref.cli.output import add_format, format_of, json_text, print_document, print_lines
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.terminal import note, warn
+from agent_runtime_ref.cli.trace.opening import opened_log
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     _require_fitting(args, kind)
     switched_off = _switched_off() if kind == "otlp" else None
     with ExitStack() as stack:
-        reader, beside = _opened(args)
+        reader, beside = opened_log(args)
         stack.callback(reader.close)
         cursor = stack.enter_context(Cursor(_cursor_path(args.cursor, beside, kind)))
         if switched_off is not None:
@@ -104,25 +105,6 @@ def _switched_off() -> str | None:
     from agent_runtime_ref.export.otlp import is_switched_off
 
     return is_switched_off()
-
-
-def _opened(args: argparse.Namespace) -> tuple[LogReader, Path | None]:
-    """Return the log, and the file that its cursor lies beside; None of a store that is no file."""
-    from agent_runtime_ref.runtime import LogReader
-
-    settings = settings_of(args)
-    if args.store is not None and args.log is not None:
-        raise UsageError("a log is in a store or in a file: name --store or --log, not both")
-    if args.store is None and settings.log is not None:
-        path = Path(settings.log)
-        if not path.absolute().parent.is_dir():
-            raise UsageError(f"log `{path}` cannot be read: there is no folder `{path.absolute().parent}`")
-        return LogReader.of_file(path), path
-    if is_volatile(settings.store):
-        raise UsageError("no log is named that outlives a command: name --log FILE, or --store sqlite:FILE")
-    require_store_file(settings.store)
-    scheme, _, name = settings.store.partition(":")
-    return LogReader.of_store(settings.store), Path(name) if scheme in ("sqlite", "jsonl") else None
 
 
 def _cursor_path(named: str | None, beside: Path | None, kind: str) -> Path:
