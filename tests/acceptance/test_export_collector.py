@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import GovernedMemory
+from agent_runtime_ref.resources import configs_path
 from agent_runtime_ref.telemetry.reader import read_entries
 from tests.acceptance.command import Command
-from tests.collector import Collector, NoCollectorError, Rotel, a_collector, rotel_binary
+from tests.collector import Collector, NoCollectorError, Rotel, a_collector, otelcol_binary, rotel_binary
 from tests.otlp_receiver import attribute, event_id
 from tests.support import caller, candidate, query
 
@@ -182,3 +183,17 @@ def test_rotel_takes_the_same_events(tmp_path: Path, store: str, command: Comman
     assert told.document["sent"] == len(events)
     assert sorted(map(event_id, records)) == sorted(ids_of(events))
     assert {record["eventName"] for record in records} == {f"agent_memory.{name}" for name in PROMISED}
+
+
+def test_the_configuration_for_users_is_one(tmp_path: Path) -> None:
+    """The collector itself says so, of the file as it is shipped."""
+    try:
+        collector = otelcol_binary()
+    except NoCollectorError as error:
+        pytest.skip(str(error))
+    config = configs_path() / "otel-collector.yaml"
+    told = subprocess.run(
+        [collector, "validate", "--config", config], capture_output=True, text=True, check=False
+    )
+
+    assert (told.returncode, told.stderr) == (0, "")
