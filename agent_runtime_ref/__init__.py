@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AgentRuntime": "agent_runtime_ref.agent",
     "AsyncGovernedMemory": "agent_runtime_ref.async_memory",
     "Caller": "agent_runtime_ref.contracts",
     "Decision": "agent_runtime_ref.contracts",
@@ -28,12 +29,14 @@ _HOMES = {
     "RetrievalQuery": "agent_runtime_ref.contracts",
     "RetrievalResult": "agent_runtime_ref.contracts",
     "ReviewReceipt": "agent_runtime_ref.contracts",
+    "TurnResult": "agent_runtime_ref.agent",
     "WriteInterruptedError": "agent_runtime_ref.errors",
     "WriteReceipt": "agent_runtime_ref.contracts",
     "load_memory_store": "agent_runtime_ref.config",
 }
 
 if TYPE_CHECKING:
+    from agent_runtime_ref.agent import AgentRuntime, TurnResult
     from agent_runtime_ref.async_memory import AsyncGovernedMemory
     from agent_runtime_ref.config import load_memory_store
     from agent_runtime_ref.contracts import (
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
 
 __all__ = [
+    "AgentRuntime",
     "AsyncGovernedMemory",
     "Caller",
     "Decision",
@@ -77,6 +81,7 @@ __all__ = [
     "RetrievalQuery",
     "RetrievalResult",
     "ReviewReceipt",
+    "TurnResult",
     "WriteInterruptedError",
     "WriteReceipt",
     "__version__",

@@ -30,6 +30,7 @@ COMMANDS = {
     "trace": ("trace", "look at what the decision log says about a trace or a record"),
     "session": ("session", "show or clear the constraints of a session, or export what is known of it"),
     "lint": ("lint", "check schemas, documents, configs, seeds and policies"),
+    "run": ("run", "one agent turn: precheck, retrieval, context, reply, then the work behind it"),
     "demo": ("demo", "a guided tour over a store that is removed afterwards"),
 }
 _DESCRIPTION = "Governed memory for agents: what is read or written passes a policy; each decision is kept."

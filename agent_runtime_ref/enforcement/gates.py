@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.recall import Recaller
     from agent_runtime_ref.enforcement.review_queue import ReviewGate
     from agent_runtime_ref.enforcement.revise import RevisionGate
+    from agent_runtime_ref.enforcement.runs import RunGate
 
 __all__ = ["Gates", "Surroundings", "gates_of"]
 
@@ -97,6 +98,21 @@ class Gates:
 
         surroundings = self.surroundings
         return Recaller(reads=self.reads, counts=surroundings.counts, ids=surroundings.ids)
+
+    @property
+    def runs(self) -> RunGate:
+        """The gate of turns; made when it is asked for."""
+        from agent_runtime_ref.enforcement.runs import RunGate
+
+        return RunGate(
+            point=self.point,
+            reads=self.reads,
+            recorder=self.recorder,
+            words=self.attributes.words,
+            settings=self.bundle.settings,
+            clock=self.surroundings.clock,
+            ids=self.surroundings.ids,
+        )
 
     @property
     def reviews(self) -> ReviewGate:

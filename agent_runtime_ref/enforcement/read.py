@@ -6,8 +6,8 @@ check, cut, document, log line. Policy comes before ranking and before the limit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_runtime_ref.clock import Clock
@@ -27,6 +27,7 @@ from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, Stor
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.recall.render import render_memories
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
+from agent_runtime_ref.telemetry import turns
 from agent_runtime_ref.telemetry.lines import Considered
 from agent_runtime_ref.telemetry.otel import gate_span
 
@@ -50,8 +51,8 @@ _UNBUILT_PURPOSES = frozenset({"inspection", "compliance_review"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """One read on its way: what was asked, in the words of each side."""
+class Question:
+    """One read on its way: what was asked, in the words of each side. Made by the gate, for the gate."""
 
     call: Call
     document: dict[str, Any]
@@ -100,9 +101,25 @@ class ReadGate:
         question = self._asked(query, caller, text, "search", gather)
         return *self._answered(question), question.call.at_us
 
+    def log(self, read: bool) -> Iterator[str]:
+        """Return the sealed lines of one of the store's logs, oldest first."""
+        return self._store.log(read)
+
+    def question(self, query: RetrievalQuery, *, caller: Caller, text: str | None) -> Question:
+        """Return a search that is to be decided now and carried out later, by `carried_out`.
+
+        Raises:
+            TextError: `text` has nothing to search by; that is on record.
+        """
+        return self._asked(query, caller, text, "search", None)
+
+    def carried_out(self, question: Question, ruling: Ruling, decision: Decision) -> RetrievalResult:
+        """Return what a ruling that permits `question` lets out, as `read` does, under its decision."""
+        return self._guarded(question, lambda: self._carried_out(question, ruling, decision))[0]
+
     def _asked(
         self, query: RetrievalQuery, caller: Caller, text: str | None, operation: str, gather: Gather | None
-    ) -> _Question:
+    ) -> Question:
         subjects = subjects_named(caller, query.subject)
         call = self._recorder.call(
             caller, operation, trace_id=query.trace_id, session_id=query.session_id, subjects=subjects
@@ -119,7 +136,7 @@ class ReadGate:
         if terms is not None and gather is not None:
             terms = tuple(sorted(terms))
         tenants = (query.tenant_id,)
-        return _Question(call, document, terms, tenants, query.limit, query.purpose, names, gather)
+        return Question(call, document, terms, tenants, query.limit, query.purpose, names, gather)
 
     def inspect(
         self, inspection: Inspection, *, caller: Caller
@@ -143,14 +160,19 @@ class ReadGate:
             *inspection.sources,
             *inspection.record_ids,
         ]
-        question = _Question(call, document, None, tenants, inspection.limit, inspection.purpose, names)
+        question = Question(call, document, None, tenants, inspection.limit, inspection.purpose, names)
         result, answer = self._answered(question)
         return result, [match.attributes for match in answer.selected]
 
-    def _answered(self, question: _Question) -> tuple[RetrievalResult, Answer]:
+    def _answered(self, question: Question) -> tuple[RetrievalResult, Answer]:
+        return self._guarded(question, lambda: self._answer(question))
+
+    def _guarded(
+        self, question: Question, answer: Callable[[], tuple[RetrievalResult, Answer]]
+    ) -> tuple[RetrievalResult, Answer]:
         with gate_span(question.call.operation, caller_attributes={}):
             try:
-                return self._answer(question)
+                return answer()
             except EngineFailureError as failure:
                 raise self._recorder.engine_failure(
                     question.call, failure, PATH, question.document, read=True
@@ -159,14 +181,29 @@ class ReadGate:
                 self._recorder.store_failure(question.call, failure)
                 raise
 
-    def _answer(self, question: _Question) -> tuple[RetrievalResult, Answer]:
+    def _answer(self, question: Question) -> tuple[RetrievalResult, Answer]:
         ruling = self._point.read(question.document)
-        self._refuse_unless_allowed(question, ruling)
+        rows = refusal_rows(ruling)
+        if rows:
+            raise PolicyDeniedError(
+                self._record_refusal(
+                    question.call, question.document, question.limit, rows, ruling.duration_ns
+                )
+            )
+        return self._carried_out(question, ruling)
+
+    def _carried_out(
+        self, question: Question, ruling: Ruling, decided: Decision | None = None
+    ) -> tuple[RetrievalResult, Answer]:
+        """Search as the ruling says, check what was found, and write it down, under a decision of before."""
         plan = real_plan(Plan.from_decision(ruling.document), self._attributes.words, question.names)
         answer = self._found(question, plan)
         scored = question.terms if question.gather is None else None
         records = hits_of(answer, scored, question.call.at_us)
-        decision = self._recorder.decision(question.call, "allow", (), duration_ns=answer.duration(ruling))
+        duration_ns = answer.duration(ruling)
+        decision = self._recorder.decision(question.call, "allow", (), duration_ns=duration_ns)
+        if decided is not None:
+            decision = replace(decided, duration_ns=duration_ns)
         result = RetrievalResult(
             document=result_document(question.call, decision, answer, records, self._attributes.words, plan,
                                      has_text=question.terms is not None),
@@ -177,18 +214,6 @@ class ReadGate:
         )  # fmt: skip
         self._keep(question, ruling, answer, result, decision)
         return result, answer
-
-    def _refuse_unless_allowed(self, question: _Question, ruling: Ruling) -> None:
-        answer = ruling.document
-        if answer["allow"] is True and not answer["deny"] and not answer["obligations"]:
-            return
-        rows = list(answer["deny"])
-        if answer["allow"] is True and answer["obligations"]:
-            rows = [{"rule_id": "GATE", "reason": "obligation_unknown"}]
-        rows = rows or [{"rule_id": "GATE", "reason": "not_permitted"}]
-        raise PolicyDeniedError(
-            self._record_refusal(question.call, question.document, question.limit, rows, ruling.duration_ns)
-        )
 
     def _record_refusal(
         self,
@@ -208,7 +233,7 @@ class ReadGate:
         self._recorder.keep([line], [event], read=True, tenant_id=call.caller.tenant_id)
         return decision
 
-    def _found(self, question: _Question, plan: Plan) -> Answer:
+    def _found(self, question: Question, plan: Plan) -> Answer:
         limit, gather = min(question.limit, plan.limit), question.gather
         request = SearchRequest(
             tenant_ids=question.tenant_ids,
@@ -228,7 +253,7 @@ class ReadGate:
         walls = frozenset(clause.rule_id for clause in plan.clauses if clause.role == "wall")
         return self._checked(question, page, limit, walls)
 
-    def _checked(self, question: _Question, page: SearchPage, limit: int, walls: frozenset[str]) -> Answer:
+    def _checked(self, question: Question, page: SearchPage, limit: int, walls: frozenset[str]) -> Answer:
         """Ask the policy about each record that would be returned; what it refuses is dropped and told."""
         verdicts = self._verdicts(question)
         refused: dict[int, list[Any]] = {}
@@ -243,7 +268,7 @@ class ReadGate:
             duration += took
         return Answer.of(page, refused, limit=limit, check_ns=duration, walls=walls)
 
-    def _verdicts(self, question: _Question) -> Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]:
+    def _verdicts(self, question: Question) -> Callable[[Sequence[Match]], tuple[dict[int, list[Any]], int]]:
         def verdicts(matches: Sequence[Match]) -> tuple[dict[int, list[Any]], int]:
             shown, candidate = question.shown, self._attributes.candidate
             candidates = [shown.get(_name(match)) or candidate(match.attributes) for match in matches]
@@ -262,7 +287,7 @@ class ReadGate:
 
     def _keep(
         self,
-        question: _Question,
+        question: Question,
         ruling: Ruling,
         answer: Answer,
         result: RetrievalResult,
@@ -289,7 +314,8 @@ class ReadGate:
                 "rule_ids": sorted(row["rule_id"] for row in rows) or ["GATE"],
             }
             events.append(recorder.event(call, "plan_mismatch", decision, payload, decides=False))
-        if question.purpose not in _UNBUILT_PURPOSES:
+        # Inside a turn of the runtime the turn tells what entered its context, once.
+        if question.purpose not in _UNBUILT_PURPOSES and turns.current() is None:
             layers = self._layers(result.hits, decision, document)
             events.append(recorder.event(call, "context_layers_built", decision, layers, decides=False))
         row, scored = self._attributes.row, question.terms is not None
@@ -315,7 +341,7 @@ class ReadGate:
         line = recorder.line(call, decision, PATH, question.document, outcome, considered)
         recorder.keep([line], events, read=True, tenant_id=call.caller.tenant_id)
 
-    def _mismatch_id(self, question: _Question, match: Match) -> str:
+    def _mismatch_id(self, question: Question, match: Match) -> str:
         """Return a record's id for the alarm; one of another tenant is not named in this tenant's log."""
         words = self._attributes.words
         foreign = question.tenant_ids is not None and match.tenant_id not in question.tenant_ids
@@ -331,6 +357,16 @@ class ReadGate:
             "record_ids": {"retrieved": [row["record_id"] for row in document["selected_records"]]},
             "context_digest": self._attributes.words.digest(text),
         }
+
+
+def refusal_rows(ruling: Ruling) -> list[Mapping[str, Any]]:
+    """Return why a read is refused; empty only where the policy permits it and asks for nothing besides."""
+    answer = ruling.document
+    if answer["allow"] is True and not answer["deny"] and not answer["obligations"]:
+        return []
+    if answer["allow"] is True and answer["obligations"]:
+        return [{"rule_id": "GATE", "reason": "obligation_unknown"}]
+    return list(answer["deny"]) or [{"rule_id": "GATE", "reason": "not_permitted"}]
 
 
 def _name(match: Match) -> tuple[str, str]:

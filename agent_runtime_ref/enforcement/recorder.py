@@ -18,7 +18,7 @@ from agent_runtime_ref.enforcement.attributes import Attributes
 from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
-from agent_runtime_ref.telemetry import diagnostics, otel
+from agent_runtime_ref.telemetry import diagnostics, otel, turns
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import Considered, DecisionLine, decision_text, event_text
@@ -128,7 +128,10 @@ class Recorder:
         *,
         decides: bool,
     ) -> Event:
-        """Return an event with who, and with what was decided where the catalogue wants it."""
+        """Return an event with who, and with what was decided where the catalogue wants it.
+
+        Without a decision it is one of before any, or it names one in its payload.
+        """
         words = self._attributes.words
         who = {
             "event_id": self._ids.new("evt"),
@@ -191,6 +194,9 @@ class Recorder:
         carries the place of its line in the log. Whatever a mirror does wrong is reported and changes
         nothing: the decision has been carried out.
         """
+        turn = turns.current()
+        if turn is not None:
+            turn.add(events)
         if self._trace is None and not otel.is_listening():
             return
         if isinstance(lines, Lines):

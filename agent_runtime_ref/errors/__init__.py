@@ -5,6 +5,10 @@ template. docs/reference/errors.md is generated from these classes, module by mo
 docstring, a code or a message does not pass the tests.
 """
 
+from agent_runtime_ref.errors.agent import (
+    ModelError,
+    ToolError,
+)
 from agent_runtime_ref.errors.base import (
     GovernanceError,
 )
@@ -78,6 +82,7 @@ __all__ = [
     "EngineFailureError",
     "GovernanceError",
     "LogNotContinuedError",
+    "ModelError",
     "ModelNotConfiguredError",
     "NoTurnError",
     "NotInQuarantineError",
@@ -102,6 +107,7 @@ __all__ = [
     "StoreForeignError",
     "StoreVersionError",
     "TextError",
+    "ToolError",
     "UsageError",
     "WriteInterruptedError",
     "WritingRightError",

@@ -45,20 +45,24 @@ def render_memories(records: Sequence[MemoryRecord], *, decision_id: str) -> str
     if not records:
         return ""
     lines = [f"<retrieved_memories{attribute('decision_id', decision_id)}>"]
-    for rank, record in enumerate(records, start=1):
-        attributes = (
-            ("rank", str(rank)),
-            ("memory_id", record.memory_id),
-            ("memory_class", record.memory_class),
-            ("kind", record.kind),
-            ("trust_level", record.trust_level),
-            ("source", record.source),
-            ("provenance", record.provenance),
-        )
-        head = "".join(attribute(name, value) for name, value in attributes)
-        lines.append(f"<memory{head}>{element_text(record.content)}</memory>")
+    lines.extend(render_memory(record, rank) for rank, record in enumerate(records, start=1))
     lines.append("</retrieved_memories>")
     return "\n".join(lines)
+
+
+def render_memory(record: MemoryRecord, rank: int) -> str:
+    """Return one record as a line of the retrieved layer."""
+    attributes = (
+        ("rank", str(rank)),
+        ("memory_id", record.memory_id),
+        ("memory_class", record.memory_class),
+        ("kind", record.kind),
+        ("trust_level", record.trust_level),
+        ("source", record.source),
+        ("provenance", record.provenance),
+    )
+    head = "".join(attribute(name, value) for name, value in attributes)
+    return f"<memory{head}>{element_text(record.content)}</memory>"
 
 
 def render_recall_context(result: RecallResult) -> str:

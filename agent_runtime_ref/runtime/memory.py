@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.enforcement.removals import Meant
     from agent_runtime_ref.enforcement.revise import Removed, Revise, Revised
+    from agent_runtime_ref.enforcement.runs import LateEnd, Run
     from agent_runtime_ref.enforcement.survey import Survey
     from agent_runtime_ref.recall.engine import Ranker
     from agent_runtime_ref.recall.hits import RecallResult
@@ -103,6 +104,32 @@ class GovernedMemory(OpenedMemory):
         """Return the caller's profile snapshot that was captured last, for the start of a conversation."""
         self._check(caller)
         return self._gates.recalls.latest_profile(caller=caller, purpose=purpose)
+
+    def begin_run(self, message: str, *, caller: Caller, purpose: str, limit: int) -> Run:
+        """Ask whether `caller` may have `message` answered for `purpose`; see `RunGate.begin`.
+
+        The run that comes back says whether it was admitted, retrieves, and is told how it ends.
+        """
+        from agent_runtime_ref.enforcement.runs import RunRequest
+
+        self._check(caller, message, str, "message")
+        return self._gates.runs.begin(RunRequest(caller, purpose, message, limit))
+
+    def end_run(self, ended: LateEnd) -> bool:
+        """Tell that a turn of a process that died was interrupted; see `RunGate.end_late`."""
+        self._check(ended.caller)
+        return self._gates.runs.end_late(ended)
+
+    def subject_mark(self, *, caller: Caller) -> str:
+        """Return what stands for the caller's subject until it is forgotten; then another does.
+
+        Work about somebody that waits is thrown away where the mark of its beginning is no longer the mark.
+        """
+        self._check(caller)
+        pseudonyms = self._gates.surroundings.pseudonyms
+        pseudonyms.refresh()
+        pseudonyms.keep(caller.tenant_id, caller.own_subject)
+        return pseudonyms.of(caller.tenant_id, caller.own_subject, caller.own_subject)
 
     def load_stored(self, records: Iterable[StoredMemory], *, caller: Caller) -> list[Outcome]:
         """Write a user's stored memories, each under its own id and instant, about the caller's subject.

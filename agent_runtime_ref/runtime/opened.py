@@ -67,6 +67,21 @@ class OpenedMemory:
         return self._policies.current
 
     @property
+    def durable(self) -> bool:
+        """Whether what was kept outlives the process."""
+        return self._store.durable
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which everything here is stamped."""
+        return self._gates.surroundings.clock
+
+    @property
+    def ids(self) -> Ids:
+        """Where ids of this memory come from."""
+        return self._gates.surroundings.ids
+
+    @property
     def bundle(self) -> Bundle:
         """The policies in force."""
         return self._gates.bundle

@@ -48,6 +48,13 @@ class EventType:
 
 
 _ROWS = (
+    EventType("run_start", "a turn of the runtime begins", ("purpose",)),
+    EventType(
+        "policy_precheck",
+        "a turn was admitted or refused, by the read policy's decision about what it wants to read",
+        ("action", "reason"),
+        decides=True,
+    ),
     EventType(
         "retrieval",
         "a governed read was answered or refused",
@@ -66,8 +73,17 @@ _ROWS = (
     ),
     EventType(
         "context_layers_built",
-        "a governed read that answers (purposes inspection and compliance_review apart)",
-        ("static_items", "session_items", "retrieved_items", "tool_items", "record_ids", "context_digest"),
+        "a governed read that answers (purposes inspection and compliance_review apart); inside a turn of the"
+        " runtime once for the turn, when the model has seen all of it",
+        (
+            "static_items",
+            "session_items",
+            "retrieved_items",
+            "tool_items",
+            "record_ids",
+            "context_digest",
+            "left_out",
+        ),
     ),
     EventType(
         "plan_mismatch",
@@ -163,6 +179,29 @@ _ROWS = (
         "preferences_curated",
         "what was found of a user was put into the long-term preferences, or one of them taken back",
         ("counts", "keys"),
+    ),
+    EventType(
+        "background_compaction",
+        "repetitions of a memory were merged into the earliest of them, after a turn",
+        ("removed", "superseded", "kept"),
+    ),
+    EventType(
+        "background_failed",
+        "a job after the reply failed; it stays pending, or is kept aside where it failed too often",
+        ("job", "error.type", "attempts", "status"),
+        severity="ERROR",
+    ),
+    EventType(
+        "tool_execution",
+        "a model called a tool",
+        ("tool", "status", "error.type"),
+    ),
+    EventType("run_complete", "a turn ended with a reply", ("status",)),
+    EventType(
+        "run_failed",
+        "a turn ended without a reply: refused, failed or interrupted",
+        ("status", "error.type"),
+        severity="WARN",
     ),
     EventType(
         "policy_loaded",

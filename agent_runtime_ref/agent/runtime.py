@@ -1,0 +1,337 @@
+"""AgentRuntime: one turn from the message to the reply, with everything in between governed and told.
+
+A turn reads as it goes: precheck, retrieval, layers, model and tools, reply; then the background worker. Each
+stop has its event, and what was promised is written down before it leaves.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from agent_runtime_ref.agent.layers import Context, Item, Layer, retrieved_items
+from agent_runtime_ref.agent.models import Model, OfflineModel
+from agent_runtime_ref.agent.result import TurnResult
+from agent_runtime_ref.agent.steps import Steps
+from agent_runtime_ref.agent.tools import Tool, Tools, recall_tool
+from agent_runtime_ref.background import (
+    BackgroundWorker,
+    Curation,
+    Proposer,
+    Turn,
+    conversation_of,
+    taken_over,
+)
+from agent_runtime_ref.background.places import pending_folder, pending_of
+from agent_runtime_ref.config import AgentSettings, Settings, load_settings
+from agent_runtime_ref.contracts import Caller
+from agent_runtime_ref.contracts.caller import require_text
+from agent_runtime_ref.enforcement.runs import Built, Run
+from agent_runtime_ref.errors import (
+    DecisionLogError,
+    DocumentTypeError,
+    DocumentValueError,
+    GovernanceError,
+    PolicyDeniedError,
+    StoreError,
+)
+from agent_runtime_ref.recall.render import render_remote_profile
+from agent_runtime_ref.runtime import GovernedMemory
+from agent_runtime_ref.telemetry import diagnostics
+from agent_runtime_ref.telemetry.turns import Told, inside
+
+__all__ = ["MESSAGE_CHARACTERS_MAX", "AgentRuntime"]
+
+# What a turn keeps of a message is one memory, and that is how large a memory's content may be.
+MESSAGE_CHARACTERS_MAX = 65_536
+CONVERSATIONS_MAX = 10_000  # whose beginning is remembered; an older one begins again, with its profile
+
+
+class AgentRuntime:
+    """Runs turns over governed memory. Thread-safe; a context manager, or call `close`."""
+
+    def __init__(
+        self,
+        memory: GovernedMemory,
+        *,
+        settings: AgentSettings,
+        model: Model,
+        worker: BackgroundWorker,
+        tools: Sequence[Tool] = (),
+        owns_memory: bool = False,
+    ) -> None:
+        """Put a runtime together from its parts; `open` does this from settings."""
+        self.memory = memory
+        self._settings = settings
+        self._model = model
+        self._worker = worker
+        self._owns_memory = owns_memory
+        self._steps = Steps(model, Tools([recall_tool(memory), *tools]), settings)
+        self._static = (Item.of("instructions", settings.instructions),)
+        self._begun: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._lock = Lock()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        memory: GovernedMemory | None = None,
+        config: str | Path | Settings | None = None,
+        model: Model | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+        curation: Curation | None = None,
+        propose: Proposer = conversation_of,
+    ) -> Self:
+        """Return a runtime, and take up the background work of processes that died over the same store.
+
+        `memory` is the caller's to close; without one it is opened as `config` says (a runtime.yaml, else the
+        environment and the defaults). `model` takes the place of the configured one.
+
+        Raises:
+            DocumentError, UsageError: the settings cannot be used.
+            StoreError, BundleError: the memory cannot be opened, or pending work not be kept.
+        """
+        settings = config if isinstance(config, Settings) else load_settings(config)
+        chosen = model_of(settings.agent) if model is None else model
+        own = memory is None
+        opened = GovernedMemory.from_settings(settings) if memory is None else memory
+        try:
+            worker = BackgroundWorker(opened, curation=curation, propose=propose, pending=pending_of(opened))
+            folder = pending_folder(opened)
+            if folder is not None:
+                worker.take_over(taken_over(folder))
+            return cls(
+                opened, settings=settings.agent, model=chosen, worker=worker, tools=tools, owns_memory=own
+            )
+        except BaseException:
+            if own:
+                opened.close()
+            raise
+
+    def run(self, message: str, *, caller: Caller, purpose: str = "answer_generation") -> TurnResult:
+        """Return what a message comes to; a refusal and a failure are results, with their status.
+
+        Raises:
+            DocumentError: the message is no text, is blank or too long; nothing was done.
+            DecisionLogError: what was done could not be written down, so nothing leaves.
+            StoreError: the runtime or its memory is closed.
+        """
+        self._check(message)
+        told = Told()
+        with inside(told):
+            run = self.memory.begin_run(
+                message, caller=caller, purpose=purpose, limit=self._settings.retrieved_limit
+            )
+            if not run.is_admitted:
+                return self._result(
+                    run, Context(), told, status="denied", error=str(PolicyDeniedError(run.decision))
+                )
+            return self._admitted(message, run, told, purpose)
+
+    def drain(self, timeout_seconds: float | None = None) -> bool:
+        """Wait for the background work, and return whether all of it is done."""
+        return self._worker.drain(timeout_seconds)
+
+    def close(self) -> None:
+        """Do the background work that is left, and give up what `open` opened."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._worker.close()
+        if self._owns_memory:
+            self.memory.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- one turn ------------------------------------------------------------------------------------------
+
+    def _admitted(self, message: str, run: Run, told: Told, purpose: str) -> TurnResult:
+        """Answer an admitted turn, write down how it ended, and hand it to the worker."""
+        context, reply, failure = Context(static=self._static), "", None
+        try:
+            self._gather(context, run, purpose)
+            self._keep(self._turn(message, "", "interrupted", run, purpose), run, context)
+            reply = self._steps.reply(message, context, run, purpose=purpose)
+        except DecisionLogError:
+            raise  # nothing more can be told; what waits in the file is, when the log is there again
+        except Exception as error:
+            failure = error
+        except BaseException as error:
+            self._ended(message, "", "cancelled", run, purpose, context, told, error)
+            raise
+        status = "complete" if failure is None else "failed"
+        self._ended(message, reply, status, run, purpose, context, told, failure)
+        said = None if failure is None else _sentence(failure)
+        return self._result(run, context, told, status=status, reply=reply, error=said)
+
+    def _gather(self, context: Context, run: Run, purpose: str) -> None:
+        """Fill the layers that are there before the model is asked."""
+        result = run.retrieve()
+        if result is not None:
+            budget = self._settings.retrieved_bytes_max
+            context.excluded = dict(result.exclusions)
+            context.retrieved, context.left_out = retrieved_items(result, budget)
+        context.session = self._session_items(run, purpose)
+
+    def _session_items(self, run: Run, purpose: str) -> tuple[Item, ...]:
+        """Return what a conversation begins with; nothing where it has begun already."""
+        caller = run.caller
+        assert caller.session_id is not None
+        if not self._begins((caller.tenant_id, caller.own_subject, caller.session_id)):
+            return ()
+        try:
+            profile = self.memory.latest_profile(caller=caller, purpose=purpose)
+        except PolicyDeniedError:
+            return ()  # on record, and a turn can do without
+        if profile is None:
+            return ()
+        return (Item("profile", profile.content, render_remote_profile(profile), (profile.memory_id,)),)
+
+    def _begins(self, conversation: tuple[str, str, str]) -> bool:
+        with self._lock:
+            known = conversation in self._begun
+            self._begun[conversation] = None
+            self._begun.move_to_end(conversation)
+            while len(self._begun) > CONVERSATIONS_MAX:
+                self._begun.popitem(last=False)
+        return not known
+
+    def _ended(
+        self,
+        message: str,
+        reply: str,
+        status: str,
+        run: Run,
+        purpose: str,
+        context: Context,
+        told: Told,
+        failure: BaseException | None,
+    ) -> None:
+        """Write down how a turn ended, first for the worker of whatever process, then in the log."""
+        turn = self._turn(message, reply, status, run, purpose)
+        payload = self._keep(turn, run, context)
+        if failure is None:
+            run.completed(payload)
+        else:
+            run.failed(failure, payload, status)
+        self._worker.submit(turn, told=told)
+
+    def _keep(self, turn: Turn, run: Run, context: Context) -> dict[str, Any]:
+        """Write a turn down where it outlives this process, and return what is told of its context."""
+        payload = run.built_payload(_built(context))
+        try:
+            self._worker.pending.put(turn, payload)
+        except StoreError as error:
+            if turn.status == "interrupted":
+                raise  # before the model is asked the turn may still fail; after, the work must be done
+            diagnostics.error("pending_work_not_kept", reason=type(error).__name__)
+        return payload
+
+    def _turn(self, message: str, reply: str, status: str, run: Run, purpose: str) -> Turn:
+        return Turn(
+            turn_id=run.turn_id,
+            caller=run.caller,
+            purpose=purpose,
+            message=message,
+            reply=reply,
+            status=status,
+            at_us=run.at_us,
+            decision_id=run.decision.decision_id,
+            mark=self.memory.subject_mark(caller=run.caller),
+        )
+
+    def _result(
+        self,
+        run: Run,
+        context: Context,
+        told: Told,
+        *,
+        status: str,
+        reply: str = "",
+        error: str | None = None,
+    ) -> TurnResult:
+        was_built = status != "denied"
+        text = context.rendered() if was_built else ""
+        caller, decision_id = run.caller, run.decision.decision_id
+        assert caller.trace_id is not None
+        assert caller.session_id is not None
+        budget = self._settings.retrieved_bytes_max
+        return TurnResult(
+            reply=reply,
+            status=status,
+            layers=context.layers,
+            manifest=context.manifest(budget=budget, decision_id=decision_id) if was_built else None,
+            context=text,
+            context_digest=run.digest(text) if was_built else None,
+            decision=run.decision,
+            error=error,
+            model=self._model.name,
+            turn_id=run.turn_id,
+            trace_id=caller.trace_id,
+            session_id=caller.session_id,
+            told=told,
+        )
+
+    def _check(self, message: object) -> None:
+        if self._closed:
+            raise StoreError(self.memory.store_url, "the runtime is closed; open it again")
+        if not isinstance(message, str):
+            raise DocumentTypeError("message: must be a string", path="message")
+        require_text("message", message)
+        if not message.strip() or "\x00" in message:
+            raise DocumentValueError("message: must not be blank or contain a NUL character")
+        if len(message) > MESSAGE_CHARACTERS_MAX:
+            raise DocumentValueError(f"message: must be at most {MESSAGE_CHARACTERS_MAX} characters long")
+
+
+def model_of(settings: AgentSettings) -> Model:
+    """Return the model that the settings name; the offline one where they name no endpoint.
+
+    Raises:
+        UsageError: an endpoint without a model, or an address that is none.
+    """
+    import os
+
+    from agent_runtime_ref.errors import UsageError
+
+    chosen = settings.model
+    if chosen.endpoint is None:
+        return OfflineModel()
+    if chosen.name is None:
+        raise UsageError(f"endpoint `{chosen.endpoint}` serves models by name; say which in agent.model.name")
+    from agent_runtime_ref.agent.models.endpoint import EndpointModel
+    from agent_runtime_ref.chat_endpoint import ChatEndpoint
+
+    key = os.environ.get(chosen.key_variable) or None
+    return EndpointModel(
+        ChatEndpoint(chosen.endpoint, chosen.name, key, chosen.timeout_ms / 1000, chosen.attempts)
+    )
+
+
+def _built(context: Context) -> Built:
+    layers: Sequence[Layer] = context.layers
+    return Built(
+        items={layer.name: len(layer.items) for layer in layers},
+        record_ids={layer.name: layer.record_ids for layer in layers if layer.record_ids},
+        left_out=[one.record_id for one in context.left_out],
+        text=context.rendered(),
+    )
+
+
+def _sentence(failure: Exception) -> str:
+    """Return what a user may be told: a sentence of ours, else the type alone, since others quote content."""
+    return (
+        str(failure) if isinstance(failure, GovernanceError) else f"internal error: {type(failure).__name__}"
+    )

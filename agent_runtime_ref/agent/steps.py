@@ -1,0 +1,56 @@
+"""The model step of a turn: asked, its tools called, asked again, until it replies."""
+
+from __future__ import annotations
+
+from agent_runtime_ref.agent.layers import Context, tool_item
+from agent_runtime_ref.agent.models.base import Answer, Exchange, Model, Request, ToolCall
+from agent_runtime_ref.agent.tools import ToolAnswer, Tools
+from agent_runtime_ref.config import AgentSettings
+from agent_runtime_ref.enforcement.runs import Run
+from agent_runtime_ref.errors import GovernanceError, ModelError, ToolError
+
+__all__ = ["Steps"]
+
+
+class Steps:
+    """Leads a model through a turn. Thread-safe."""
+
+    def __init__(self, model: Model, tools: Tools, settings: AgentSettings) -> None:
+        self._model = model
+        self._tools = tools
+        self._settings = settings
+
+    def reply(self, message: str, context: Context, run: Run, *, purpose: str) -> str:
+        """Return the reply; what tools answer on the way is added to `context` and told.
+
+        Raises:
+            ModelError: there is no reply, or only ever another tool call.
+            Exception: whatever the model raises.
+            DecisionLogError: a call could not be written down.
+        """
+        exchanges: list[Exchange] = []
+        for _ in range(self._settings.tool_steps_max + 1):
+            answer = self._model.answer(Request(message, context, self._tools.specs, tuple(exchanges)))
+            if not isinstance(answer, Answer):
+                raise ModelError("malformed", "the model returned something else than an answer")
+            if not answer.calls:
+                return answer.text
+            exchanges += [self._called(call, context, run, purpose) for call in answer.calls]
+        raise ModelError("too_many_steps", f"more than {self._settings.tool_steps_max} of them tool calls")
+
+    def _called(self, call: ToolCall, context: Context, run: Run, purpose: str) -> Exchange:
+        """Carry out one call; whatever goes wrong in it is told to the model and to the log, not raised."""
+        failure: Exception | None = None
+        try:
+            answer, status = self._tools.call(call, caller=run.caller, purpose=purpose), "ok"
+        except ToolError as error:
+            answer, status, failure = ToolAnswer(str(error)), "refused", error
+        except Exception as error:
+            # The sentence of an error of ours names no content; that of another may, and stays here.
+            said = str(error) if isinstance(error, GovernanceError) else type(error).__name__
+            answer, status, failure = ToolAnswer(f"the tool failed: {said}"), "failed", error
+        budget = self._settings.tool_bytes_max
+        item = tool_item(call.name, answer.text, status=status, budget=budget, record_ids=answer.record_ids)
+        context.tools.append(item)
+        run.tool(call.name, status, failure)
+        return Exchange(call, status, item.block)

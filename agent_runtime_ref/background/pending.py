@@ -1,0 +1,265 @@
+"""Turns whose work is not done yet, in a file that outlives the process that answered them.
+
+Each process appends to a file of its own, which it keeps locked; a file without a holder belongs to a process
+that died, and whoever opens the runtime next takes it over. Lines reach the operating system before a reply
+leaves, so a killed process loses nothing; as with the log of reads, a power cut may take the last moments.
+A file holds what people said, so it is readable by its owner only, and is emptied as soon as nothing waits.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from agent_runtime_ref.background.turn import Turn, turn_document, turn_of
+from agent_runtime_ref.clock import Ids
+from agent_runtime_ref.errors import GovernanceError, StoreCapabilityError, StoreError
+from agent_runtime_ref.telemetry import diagnostics
+
+__all__ = ["Pending", "PendingFile", "Unkept", "Waiting", "taken_over"]
+
+_SUFFIX = ".pending"
+_ATTEMPTS = 5
+_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, GovernanceError)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A turn that waits, with what has been done about it."""
+
+    turn: Turn
+    built: Mapping[str, Any] | None = None  # the payload of `context_layers_built`
+    done: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)  # steps that were under way
+    attempts: int = 0
+
+
+class Pending(Protocol):
+    """Where it is written down which turns still have work to be done."""
+
+    def put(self, turn: Turn, built: Mapping[str, Any] | None) -> None:
+        """Write down a turn as it stands now; a later one of the same id takes its place."""
+
+    def mark(self, turn_id: str, **facts: str | int) -> None:
+        """Write down what happened to a turn: `begun`, `done` or `attempts`."""
+
+    def finish(self, turn_id: str) -> None:
+        """Write down that nothing is left to do about a turn."""
+
+    def aside(self, waiting: Waiting) -> Pending:
+        """Write a turn down in a place of its own, for the next process; it is left here unfinished."""
+
+    def close(self) -> None:
+        """Give the file up; it goes where nothing waits in it."""
+
+
+class Unkept:
+    """For a store that ends with the process: what waits ends with it too."""
+
+    def put(self, turn: Turn, built: Mapping[str, Any] | None) -> None:
+        """Keep nothing."""
+
+    def mark(self, turn_id: str, **facts: str | int) -> None:
+        """Keep nothing."""
+
+    def finish(self, turn_id: str) -> None:
+        """Keep nothing."""
+
+    def aside(self, waiting: Waiting) -> Pending:
+        """Keep nothing."""
+        return self
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+class PendingFile:
+    """One process's file of turns that wait. Thread-safe."""
+
+    def __init__(self, path: Path, descriptor: int = -1, waiting: Sequence[Waiting] = ()) -> None:
+        """Name a file, which is made with the first turn that waits, or take one that `taken_over` found."""
+        self.path = path
+        self.waiting = tuple(waiting)  # what was found in it
+        self._is_found = bool(waiting)
+        self._descriptor = descriptor
+        self._open = {one.turn.turn_id for one in waiting}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def in_folder(cls, folder: Path, ids: Ids) -> PendingFile:
+        """Return a file of its own for this process."""
+        return cls(folder / (ids.new("proc") + _SUFFIX))
+
+    def put(self, turn: Turn, built: Mapping[str, Any] | None) -> None:
+        """Write down a turn as it stands now.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        with self._lock:
+            if self._descriptor < 0:
+                self._descriptor = _made(self.path)
+            self._append({"turn": turn_document(turn), "built": built})
+            self._open.add(turn.turn_id)
+
+    def mark(self, turn_id: str, **facts: str | int) -> None:
+        """Write down what happened to a turn."""
+        with self._lock:
+            if turn_id in self._open:
+                self._append({"turn_id": turn_id, **facts})
+
+    def finish(self, turn_id: str) -> None:
+        """Write down that nothing is left to do about a turn; the last one empties the file."""
+        with self._lock:
+            if turn_id not in self._open:
+                return
+            self._open.discard(turn_id)
+            if self._open:
+                self._append({"turn_id": turn_id, "finished": True})
+                return
+            self._failing(lambda: os.ftruncate(self._descriptor, 0))
+        if self._is_found:
+            self.close()  # nobody puts anything into the file of a process that died
+
+    def aside(self, waiting: Waiting) -> PendingFile:
+        """Write a turn down in a file of its own, so that this one can be emptied."""
+        turn = waiting.turn
+        file = PendingFile(self.path.with_name(turn.turn_id + _SUFFIX))
+        file.put(turn, waiting.built)
+        for name in sorted(waiting.done):
+            file.mark(turn.turn_id, done=name)
+        return file
+
+    def close(self) -> None:
+        """Give the file up; it is removed where nothing waits in it, and its folder where that is empty."""
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            if not self._open:
+                self.path.unlink(missing_ok=True)
+                with suppress(OSError):  # another process has a file there
+                    self.path.parent.rmdir()
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        line = json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        self._failing(lambda: _written(self._descriptor, line))
+
+    def _failing(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except OSError as error:
+            raise _unkept(self.path, error) from error
+
+
+def _made(path: Path) -> int:
+    """Return the descriptor of a file that this process holds, made where there is none."""
+    try:
+        for _ in range(_ATTEMPTS):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # another process has just removed the folder, which was empty
+                descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+                break
+        else:
+            raise FileNotFoundError(errno.ENOENT, "its folder goes again and again")
+    except OSError as error:
+        raise _unkept(path, error) from error
+    if not _locked(descriptor):
+        os.close(descriptor)
+        raise _unkept(path, OSError(errno.EBUSY, "another process holds the file"))
+    return descriptor
+
+
+def _unkept(path: Path, error: OSError) -> StoreError:
+    return StoreError(str(path), f"work that waits cannot be kept: {error.strerror}")
+
+
+def taken_over(folder: Path) -> Iterator[PendingFile]:
+    """Yield the files of processes that died, locked, each with the turns that wait in it."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.glob("*" + _SUFFIX)):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
+        except OSError:
+            continue  # its holder has just removed it, or it is nobody's file
+        if not _locked(descriptor) or not _is_still(path, descriptor):
+            os.close(descriptor)
+            continue
+        yield PendingFile(path, descriptor, _found(path))
+
+
+def _found(path: Path) -> list[Waiting]:
+    """Return what waits in a file, oldest first; what is no line of ours is kept aside and told."""
+    waiting: dict[str, Waiting] = {}
+    data = path.read_bytes()
+    lines = data.split(b"\n")
+    # The last line is empty, or was being written when the process died: then nothing was promised by it.
+    damaged = 0
+    for line in lines[:-1]:
+        try:
+            _apply(waiting, json.loads(line))
+        except _NOT_OURS:
+            damaged += 1
+    if damaged:
+        aside = path.with_suffix(".damaged")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        diagnostics.error("pending_work_damaged", path=str(aside), lines=damaged)
+    return list(waiting.values())
+
+
+def _apply(waiting: dict[str, Waiting], entry: Mapping[str, Any]) -> None:
+    if "turn" in entry:
+        turn = turn_of(entry["turn"])
+        before = waiting.get(turn.turn_id)
+        built = entry["built"]
+        if built is not None and not isinstance(built, dict):
+            raise ValueError("the context is no mapping")
+        waiting[turn.turn_id] = (
+            Waiting(turn, built) if before is None else replace(before, turn=turn, built=built)
+        )
+        return
+    turn_id = entry["turn_id"]
+    if entry.get("finished"):
+        waiting.pop(turn_id, None)
+    elif turn_id in waiting:
+        one = waiting[turn_id]
+        one.begun |= {entry["begun"]} if isinstance(entry.get("begun"), str) else set()
+        one.done |= {entry["done"]} if isinstance(entry.get("done"), str) else set()
+        one.attempts = max(one.attempts, int(entry.get("attempts", 0)))
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file for this process, if nobody holds it; say whether it is ours now."""
+    try:
+        import fcntl
+    except ImportError as error:  # pragma: no cover - Windows
+        raise StoreCapabilityError("pending", "this platform has no lock that dies with a process") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Say whether a file still has the name under which it was opened."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def _written(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -1,0 +1,212 @@
+"""BackgroundWorker: what is done about a turn after its reply, never in its way.
+
+One thread takes turns in the order in which they were answered. What fails is told and tried again, with the
+next turn and at `drain`. What failed five times for another reason than a store or an engine that is down is
+put aside, aloud, and tried again when the runtime is opened the next time. Nothing is given up.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_runtime_ref.background.candidates import Proposer, conversation_of
+from agent_runtime_ref.background.jobs import ENDED, Curation, Job, jobs_of
+from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting
+from agent_runtime_ref.background.turn import Turn
+from agent_runtime_ref.errors import EngineFailureError, StoreError, WriteInterruptedError
+from agent_runtime_ref.runtime import GovernedMemory
+from agent_runtime_ref.telemetry import diagnostics
+from agent_runtime_ref.telemetry.turns import Told, inside
+
+__all__ = ["ATTEMPTS_MAX", "BackgroundWorker"]
+
+ATTEMPTS_MAX = 5
+# More turns than that wait only where the work is slower than the answers; then an answer waits too.
+WAITING_MAX = 1_000
+# These pass: what failed by them is not told apart from what was never begun, and waits as long as it takes.
+_PASSING = (EngineFailureError, StoreError, WriteInterruptedError)
+
+
+@dataclass(slots=True)
+class _Task:
+    """A turn on the worker's list."""
+
+    waiting: Waiting
+    pending: Pending
+    told: Told = field(default_factory=Told)
+
+
+class BackgroundWorker:
+    """Carries out the work after replies on one thread of its own. Thread-safe; `close` ends it."""
+
+    def __init__(
+        self,
+        memory: GovernedMemory,
+        *,
+        curation: Curation | None = None,
+        propose: Proposer = conversation_of,
+        pending: Pending | None = None,
+        jobs: Sequence[Job] | None = None,
+    ) -> None:
+        """Work over `memory`; turns that wait are written down in `pending`, and `jobs` replaces the work."""
+        self._memory = memory
+        self._jobs = jobs_of(memory, propose=propose, curation=curation) if jobs is None else tuple(jobs)
+        self.pending = Unkept() if pending is None else pending
+        self._tasks: deque[_Task] = deque()
+        self._failed: deque[_Task] = deque()  # to be tried again
+        self._aside: list[_Task] = []  # by the next process
+        self._busy = False
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+
+    def submit(self, turn: Turn, *, told: Told | None = None) -> None:
+        """Take a turn whose reply has left. `told` also gets the events of its work."""
+        self._add(_Task(Waiting(turn, done={ENDED}), self.pending, told or Told()))
+
+    def take_over(self, files: Iterable[PendingFile]) -> int:
+        """Take the turns that wait in files of processes that died, and return how many there were."""
+        count = 0
+        for file in files:
+            if not file.waiting:
+                file.close()
+            for one in file.waiting:
+                self._add(_Task(one, file))
+                count += 1
+        return count
+
+    def drain(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until nothing is left to do, and return whether that is so: what failed is tried once more."""
+        with self._changed:
+            self._own()
+            self._retry(len(self._failed))
+            idle = self._changed.wait_for(self._is_idle, timeout_seconds)
+            return idle and not self._failed and not self._aside
+
+    def close(self) -> None:
+        """Do what is left, once, and end the thread; what still fails stays written down."""
+        self.drain()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        for task in (*self._failed, *self._aside):
+            task.pending.close()
+        self.pending.close()
+
+    def _is_idle(self) -> bool:
+        return not self._tasks and not self._busy
+
+    def _add(self, task: _Task) -> None:
+        with self._changed:
+            self._own()
+            if self._thread is not threading.current_thread():
+                self._changed.wait_for(lambda: len(self._tasks) < WAITING_MAX)
+            self._retry(1)  # one: a store that is down must not cost every turn all that waits
+            self._tasks.append(task)
+            self._started()
+
+    def _own(self) -> None:
+        """Begin anew in a forked child: its parent has the thread, and does what was on the list."""
+        if os.getpid() != self._pid:
+            self._tasks.clear()
+            self._failed.clear()
+            self._aside.clear()
+            self._busy, self._thread, self._pid = False, None, os.getpid()
+            self.pending = Unkept()
+
+    def _started(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="background-worker", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _retry(self, most: int) -> None:
+        for _ in range(min(most, len(self._failed))):
+            self._tasks.append(self._failed.popleft())
+        if self._tasks:
+            self._started()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._tasks or self._closing)
+                if not self._tasks:
+                    return
+                task = self._tasks.popleft()
+                self._busy = True
+            failed = True
+            try:
+                failed = not self._done(task)
+            except BaseException as error:  # the thread must outlive whatever a job does
+                diagnostics.error("background_worker", reason=type(error).__name__)
+            finally:
+                with self._changed:
+                    if failed:
+                        self._failed.append(task)
+                    self._busy = False
+                    self._changed.notify_all()
+
+    def _done(self, task: _Task) -> bool:
+        """Do what is left of a turn; say whether nothing is, or nothing can be."""
+        turn = task.waiting.turn
+        with inside(task.told):
+            if self._memory.subject_mark(caller=turn.caller) != turn.mark:
+                # Somebody was forgotten after this was said; it must not come back by the back door.
+                self._end(task)
+                return True
+            for name, job in self._jobs:
+                if name in task.waiting.done:
+                    continue
+                failure = self._attempt(task, name, job)
+                if failure is not None:
+                    self._put_off(task, name, failure)
+                    return task in self._aside
+        self._end(task)
+        return True
+
+    def _attempt(self, task: _Task, name: str, job: Any) -> Exception | None:
+        waiting = task.waiting
+        task.pending.mark(waiting.turn.turn_id, begun=name)
+        waiting.begun.add(name)
+        try:
+            job(waiting)
+        except Exception as error:
+            return error
+        waiting.done.add(name)
+        task.pending.mark(waiting.turn.turn_id, done=name)
+        return None
+
+    def _put_off(self, task: _Task, name: str, failure: Exception) -> None:
+        """Tell of a failure, and leave the turn to the next process where it failed too often."""
+        waiting = task.waiting
+        waiting.attempts += not isinstance(failure, _PASSING)
+        if waiting.attempts < ATTEMPTS_MAX:
+            task.pending.mark(waiting.turn.turn_id, attempts=waiting.attempts)
+            self._tell(waiting, name, failure, "pending")
+            return
+        self._tell(waiting, name, failure, "put_aside")
+        waiting.attempts = 0  # the next process may be another version of this one
+        before, task.pending = task.pending, task.pending.aside(waiting)
+        before.finish(waiting.turn.turn_id)
+        self._aside.append(task)
+
+    def _tell(self, waiting: Waiting, name: str, failure: Exception, status: str) -> None:
+        error_type, attempts = type(failure).__name__, waiting.attempts
+        diagnostics.error("background_failed", job=name, reason=error_type, attempts=attempts, status=status)
+        payload = {"job": name, "error.type": error_type, "attempts": attempts, "status": status}
+        try:
+            self._memory.tell("background_failed", payload, caller=waiting.turn.caller)
+        except StoreError as error:  # the log may be what is broken; the work stays pending all the same
+            diagnostics.error("background_failed_not_logged", reason=type(error).__name__)
+
+    def _end(self, task: _Task) -> None:
+        task.pending.finish(task.waiting.turn.turn_id)

@@ -1,0 +1,51 @@
+"""The turn that is under way in this context, so that its gates tell of it once and in one place.
+
+A turn of the runtime reads and writes through the same gates as everybody. What it adds is in a context
+variable: a read inside it leaves `context_layers_built` to the turn, and every event is also handed to it.
+Nothing of a turn that runs beside it, in another thread or task, is seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from agent_runtime_ref.telemetry.events import Event
+
+__all__ = ["Told", "current", "inside"]
+
+
+class Told:
+    """The events of one turn, in the order in which they were written down."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take events that the log holds."""
+        self._events.extend(events)
+
+    def events(self) -> tuple[Event, ...]:
+        """Return what was told so far."""
+        return tuple(self._events)
+
+
+_CURRENT: ContextVar[Told | None] = ContextVar("agent_runtime_ref_turn", default=None)
+
+
+def current() -> Told | None:
+    """Return the turn of this context; None outside of one."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def inside(told: Told) -> Iterator[None]:
+    """Make `told` the turn of this context for as long as the block lasts."""
+    token = _CURRENT.set(told)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

@@ -1,0 +1,104 @@
+"""`run`: one agent turn from a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.command import Command, as_process
+from tests.fault_server import FaultServer, answer, saying
+from tests.turns import completion
+
+MESSAGE = "which queue do support tickets use?"
+
+
+def test_a_turn_over_the_bundled_seeds(command: Command) -> None:
+    """Without any option the offline model answers from the seeds."""
+    told = command("run", MESSAGE)
+
+    assert (told.code, told.err) == (0, "")
+    assert "Support tickets must use the support queue" in told.out
+    assert "offline" in told.out
+
+
+def test_a_turn_as_json(command: Command) -> None:
+    """The document has the reply, the layers, the manifest and every event, those behind the reply too."""
+    document = command("run", MESSAGE, "--format", "json").document
+
+    assert document["status"] == "complete"
+    assert [layer["name"] for layer in document["layers"]] == ["static", "session", "retrieved", "tool"]
+    assert document["layers"][2]["record_ids"][0] == "mem-002"
+    names = [event["event_type"] for event in document["events"]]
+    assert (names[0], names[-1]) == ("run_start", "memory_persisted")
+    assert "context" not in document
+
+
+def test_the_context_on_request(command: Command) -> None:
+    """It is printed before the reply, and in JSON beside it."""
+    assert command("run", MESSAGE, "--show-context").out.startswith('<context_layer name="static">')
+    document = command("run", MESSAGE, "--show-context", "--format", "json").document
+    assert '<context_layer name="retrieved">' in document["context"]
+
+
+def test_a_refused_turn(command: Command) -> None:
+    """The code is that of a refusal, and the sentence names the reason."""
+    told = command("run", MESSAGE, "--purpose", "anything")
+
+    assert (told.code, told.out) == (1, "")
+    assert "purpose_unknown" in told.err
+
+
+def test_a_turn_is_kept_in_a_named_store(command: Command, tmp_path: Path) -> None:
+    """What was said in one process is recalled in the next."""
+    where = ("--store", f"sqlite:{tmp_path / 'memory.db'}", "--tenant", "acme", "--principal", "ana")
+    assert command("run", "We persist in SQLite.", *where).code == 0
+    told = command("run", "What did we say last time about SQLite?", *where)
+
+    assert "We persist in SQLite." in told.out
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["memory.db", "memory.db.reads"]
+
+
+def test_a_named_store_wants_a_tenant(command: Command, tmp_path: Path) -> None:
+    """Which tenant it is cannot be guessed; nothing is made."""
+    told = command("run", MESSAGE, "--store", f"sqlite:{tmp_path / 'memory.db'}")
+
+    assert told.code == 2
+    assert "--tenant" in told.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_ones_own(command: Command) -> None:
+    """An endpoint answers instead; its reply is made harmless for the terminal."""
+    with FaultServer(saying(completion({"content": "red \x1b[31m alert"}))) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        told = command("run", MESSAGE, "--model", url, "--model-name", "small")
+
+    assert (told.code, told.out) == (0, "red \\x1b[31m alert\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--model", "{url}", "--model-name", "small"), 3, "status 500"),
+        (("--model", "{url}"), 2, "agent.model.name"),
+        (("--model", "nowhere"), 2, "must be the address of a server"),
+    ],
+)
+def test_a_model_that_cannot_answer(command: Command, options: tuple[str, ...], code: int, said: str) -> None:
+    """A failing model is a failure, a mistaken setting a mistake; each in one line."""
+    with FaultServer(saying(answer({}, status="500 Oops"))) as server:
+        words = [one.format(url=f"http://127.0.0.1:{server.port}/v1") for one in options]
+        told = command("run", MESSAGE, *words)
+
+    assert (told.code, told.out) == (code, "")
+    assert said in told.err
+    assert len(told.err.strip().splitlines()) == 1
+
+
+def test_a_message_from_standard_input() -> None:
+    """`-` reads it; a blank one is a mistake."""
+    assert "support queue" in as_process("run", "-", stdin=MESSAGE).out
+    blank = as_process("run", "-", stdin=" \n")
+    assert (blank.code, blank.out) == (2, "")
+    assert "message" in blank.err
