@@ -24,6 +24,7 @@ from agent_runtime_ref.yaml_source import Positions, read_file, read_json
 __all__ = ["bundle_files", "lint_archive", "lint_module", "lint_policies"]
 
 _SETTINGS = ("memory", "settings")
+_OF_THE_WHOLE = ("LINT-P-000", "LINT-P-012")
 _PLACE = re.compile(r":(\d+):(\d+)")
 _SETTING = re.compile(r"memory\.settings\.([A-Za-z0-9_.]+) ")
 _RETENTION = re.compile(r"\$\.classes\.[^.]+\.retention\b")
@@ -119,7 +120,7 @@ def _module(path: Path, text: str) -> Iterator[Finding]:
 
 def _shown(root: Path, one: PolicyFinding) -> Finding:
     """Return a finding of the policy package as one of lint, with the best place that is known."""
-    path = root if one.rule_id == "LINT-P-000" else root / one.path
+    path = root if one.rule_id in _OF_THE_WHOLE else root / one.path
     place: tuple[int | None, int | None] = (one.line, one.column)
     if one.path == CONTROLS and (listed := _LISTED.search(one.message)) is not None:
         place = _control_place(path, listed[1], listed[2]) or place

@@ -262,6 +262,12 @@ _TABLE = (
         "add a clause with the same id, or declare the plan incomplete for it",
     ),
     Rule(
+        "LINT-P-012",
+        ERROR,
+        "The tests of a bundle can be read, and add nothing to its rules",
+        "mend the file that the message names; until then `policy test` runs none of the tests",
+    ),
+    Rule(
         "LINT-P-101",
         ERROR,
         "Settings follow their schema",

@@ -16,11 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.errors import BundleError, DocumentError
-from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, Files, decides, read_content
+from agent_runtime_ref.policy.bundle_files import MANIFEST, Content, Files, check_tests, decides, read_content
 from agent_runtime_ref.policy.engine import BundleIdentity
 from agent_runtime_ref.policy.json_value import decoded, parsed
 from agent_runtime_ref.policy.manifest import DIGEST, UNVERSIONED, Manifest, manifest_of
-from agent_runtime_ref.policy.metadata import RuleInfo, package_of, rules_of
+from agent_runtime_ref.policy.metadata import RuleInfo, rules_of
 from agent_runtime_ref.policy.settings_check import check_references, line_of
 from agent_runtime_ref.resources import policies_path
 
@@ -96,7 +96,7 @@ def _bundle(content: Content, expected_digest: str | None, verification: Verific
         verify(found, verification, location)
     edited = not content.is_archive and verification is None
     files = tuple((name, raw) for name, raw in found if decides(name, edited=edited))
-    _check_tests(found)
+    check_tests(found)
     documents = {name: parsed(name, raw) for name, raw in files if not name.endswith(".rego")}
     manifest = manifest_of(documents.pop(MANIFEST, None))
     digest = _digest(files, manifest)
@@ -118,17 +118,6 @@ def _bundle(content: Content, expected_digest: str | None, verification: Verific
         detectors=_mapping(data, "memory", "detectors"),
         source=location,
     )
-
-
-def _check_tests(found: Files) -> None:
-    """Return if nothing but tests is called one: an OPA would load it, and this loader does not.
-
-    Raises:
-        BundleError: reason settings_malformed.
-    """
-    for name, raw in found:
-        if name.endswith("_test.rego") and not package_of(decoded(name, raw)).endswith("_test"):
-            raise BundleError("settings_malformed", f"{name}: the package of a test must end in `_test`")
 
 
 def _in_order(modules: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

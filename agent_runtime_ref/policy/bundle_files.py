@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -18,11 +18,23 @@ from agent_runtime_ref.policy.archive import (
     Files,
     archive_files,
 )
+from agent_runtime_ref.policy.json_value import decoded
+from agent_runtime_ref.policy.metadata import package_of
 
-__all__ = ["MANIFEST", "SIGNATURES", "Content", "Files", "decides", "read_content", "read_tests"]
+__all__ = [
+    "MANIFEST",
+    "SIGNATURES",
+    "Content",
+    "Files",
+    "check_tests",
+    "decides",
+    "read_content",
+    "read_tests",
+]
 
 MANIFEST = ".manifest"
 SIGNATURES = ".signatures.json"
+_TEST = "_test.rego"
 # What an OPA would load and this loader would not; both must decide by the same.
 _OTHER_BUNDLES = frozenset({"patch.json", "policy.wasm", "plan.json", "plan.pb", ".manifest.pb"})
 
@@ -69,11 +81,38 @@ def read_content(location: Path, *, whole: bool = False) -> Content:
 
 
 def read_tests(location: Path) -> tuple[tuple[str, str], ...]:
-    """Return path and text of the Rego tests in a folder, sorted; an archive brings none."""
+    """Return path and text of the Rego tests in a folder, sorted; an archive brings none.
+
+    Raises:
+        BundleError: one cannot be read, is no text, is larger than a file of a bundle may be, or adds to the
+            package of a rule, so that other rules would be tested than are enforced.
+    """
     if not location.is_dir():
         return ()
-    paths = sorted(location.rglob("*_test.rego"))
-    return tuple((path.relative_to(location).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
+    root = location.resolve()
+    names = [name for name in _names(root, whole=False) if name.endswith(_TEST)]
+    found = []
+    for name in sorted(one for one in names if not _is_hidden(PurePosixPath(one))):
+        if not _is_text(name):
+            raise BundleError("settings_malformed", f"{name!a}: a name must be text; rename the file")
+        try:
+            raw = _read(root / name, FILE_BYTES_MAX)
+        except OSError as error:
+            raise BundleError("bundle_missing", f"{name}: {error.strerror or error}") from error
+        found.append((name, raw))
+    check_tests(found)
+    return tuple((name, decoded(name, raw)) for name, raw in found)
+
+
+def check_tests(found: Iterable[tuple[str, bytes]]) -> None:
+    """Return if nothing but tests is called one: an OPA would load it, and this loader does not.
+
+    Raises:
+        BundleError: reason settings_malformed.
+    """
+    for name, raw in found:
+        if name.endswith(_TEST) and not package_of(decoded(name, raw)).endswith("_test"):
+            raise BundleError("settings_malformed", f"{name}: the package of a test must end in `_test`")
 
 
 def decides(name: str, *, edited: bool) -> bool:
@@ -94,7 +133,7 @@ def decides(name: str, *, edited: bool) -> bool:
     loaded = own or base == "data.json" or base.endswith(".rego")
     if base in _OTHER_BUNDLES or (base.endswith((MANIFEST, SIGNATURES)) and not own):
         raise BundleError("settings_malformed", f"{name} cannot be part of a bundle; take it out")
-    return loaded and name != SIGNATURES and not base.endswith("_test.rego")
+    return loaded and name != SIGNATURES and not base.endswith(_TEST)
 
 
 def _from_folder(location: Path, whole: bool) -> dict[str, bytes]:

@@ -46,11 +46,16 @@ def lint_bundle(path: Path) -> tuple[PolicyFinding, ...]:
         bundle = load_bundle(path)
     except BundleError as error:
         return (PolicyFinding(str(path), 1, 1, "error", "LINT-P-000", f"{error.reason}: {error.detail}"),)
-    tests = read_tests(path)
+    tests: tuple[tuple[str, str], ...] = ()
+    try:
+        tests = read_tests(path)
+        unread: tuple[PolicyFinding, ...] = ()
+    except BundleError as error:
+        unread = (PolicyFinding(str(path), 1, 1, "error", "LINT-P-012", error.detail),)
     found = [finding for module in (*bundle.modules, *tests) for finding in _parse(*module)]
     found += [finding for module in bundle.modules for finding in not_portable(*module)]
     found += _structure(bundle)
-    found += _tested(bundle, tests)
+    found += unread or _tested(bundle, tests)
     found += _controlled(bundle, path)
     return tuple(sorted(found, key=lambda one: (one.path, one.line, one.column, one.rule_id, one.message)))
 

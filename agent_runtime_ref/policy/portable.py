@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["PolicyFinding", "masked", "not_portable", "position", "tokens"]
+__all__ = ["PolicyFinding", "dotted", "masked", "not_portable", "position", "tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,26 @@ def masked(text: str) -> tuple[str, str]:
         code.append(part if kind == "code" else part[0] + blank[1:] if kind == "string" else blank)
         strings.append(part if kind == "string" else blank)
     return "".join(code), "".join(strings)
+
+
+_IN_BRACKETS = re.compile(r"(?<=[\w\])])\[\s*(?:\"(\w+)\"|`(\w+)`)\s*\]")
+
+
+def dotted(text: str) -> str:
+    """Return the code alone, with names in brackets behind dots: `data["memory"].read` is `data.memory.read`.
+
+    For looking at what a module refers to; its offsets are not those of `text`.
+    """
+    code, strings = masked(text)
+    pieces, done = [], 0
+    for match in _IN_BRACKETS.finditer("".join(map(_either, code, strings))):
+        pieces += [code[done : match.start()], f".{match[1] or match[2]}"]
+        done = match.end()
+    return "".join((*pieces, code[done:]))
+
+
+def _either(code: str, string: str) -> str:
+    return code if string == " " else string
 
 
 _PART = re.compile(r"(?P<comment>#[^\n]*)|(?P<string>\"(?:\\.|[^\"\\\n])*\"?|`[^`]*`?)|(?P<code>[^#\"`]+)")

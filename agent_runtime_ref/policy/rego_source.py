@@ -41,6 +41,9 @@ class Rule:
     head_end: int
     head: Node
     bodies: tuple[Body, ...]
+    path: tuple[str, ...] = ()  # the words of the head before anything that is computed
+    is_indexed: bool = False  # something in brackets follows them
+    is_function: bool = False
 
     @property
     def label(self) -> str:
@@ -69,27 +72,35 @@ def rules_in(path: str, text: str) -> Iterator[Rule]:
 
 def _default(raw: bytes, spec: Node) -> Rule:
     start, end = spec["span"]["start"], closed(raw, spec["span"]["end"])
-    return Rule(_name(raw, spec["refr"]), "", True, start, end, start, end, {"value": spec["value"]}, ())
+    path, is_indexed = _path(raw, spec["refr"])
+    head = {"value": spec["value"]}
+    return Rule(path[0], "", True, start, end, start, end, head, (), path, is_indexed)
 
 
 def _rule(raw: bytes, spec: Node) -> Rule:
-    (head,) = spec["head"].values()
+    ((kind, head),) = spec["head"].items()
     bodies = tuple(
         Body(one["span"]["start"], closed(raw, one["span"]["end"]), one["is_else"], one["query"])
         for one in spec["bodies"]
     )
     start, end = spec["span"]["start"], closed(raw, spec["span"]["end"])
     head_end = len(raw[start : bodies[0].start].rstrip()) + start if bodies else end
-    return Rule(_name(raw, head["refr"]), _rule_id(head), False, start, end, start, head_end, head, bodies)
+    path, is_indexed = _path(raw, head["refr"])
+    return Rule(
+        path[0], _rule_id(head), False, start, end, start, head_end, head, bodies,
+        path, is_indexed, kind == "Func",
+    )  # fmt: skip
 
 
-def _name(raw: bytes, reference: Node) -> str:
-    """Return the first word of a rule's head: `deny` of `deny`, `denied` of `denied[index]`."""
-    while True:
-        (part,) = reference.values()
-        if "refr" not in part:
-            return str(part.get("value", text_between(raw, part["span"]["start"], part["span"]["end"])))
-        reference = part["refr"]
+def _path(raw: bytes, reference: Node) -> tuple[tuple[str, ...], bool]:
+    """Return the words that a rule's head begins with (`a`, `b` of `a.b[index]`), and if brackets follow."""
+    ((kind, part),) = reference.items()
+    if "refr" not in part:
+        return (str(part.get("value", text_between(raw, part["span"]["start"], part["span"]["end"]))),), False
+    path, is_indexed = _path(raw, part["refr"])
+    if is_indexed or kind != "RefDot":
+        return path, True
+    return (*path, str(part["field"][-1])), False
 
 
 def _rule_id(head: Node) -> str:

@@ -3,7 +3,6 @@
 A test that is undefined simply does not appear in an answer, so the names come from the source: whatever was
 declared there and is not true has failed. A test over cases, `test_denied[note]`, runs over the object
 `denied` of its package; a case missing from the answer has failed, which an engine alone would not tell.
-`todo_test_...` names a test that is still to be written: it is told, and neither run nor counted.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import Any
 from agent_runtime_ref.errors import BundleError
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.bundle_files import read_tests
-from agent_runtime_ref.policy.metadata import package_of
 from agent_runtime_ref.policy.rego_coverage import Coverage, RuleCoverage, coverage_of, set_apart
+from agent_runtime_ref.policy.rego_declared import Declared, declared_tests, tests_to_do
 from agent_runtime_ref.policy.rego_source import engine_sentence
 from agent_runtime_ref.resources import policies_path
 
@@ -34,27 +33,7 @@ __all__ = [
     "test_engine",
 ]
 
-# A function that is called `test_...` is none: a test takes no arguments.
-_TEST = re.compile(r"^(test_\w+)\b(?!\()(\[)?", re.MULTILINE)
-_TODO = re.compile(r"^todo_(test_\w+)\b", re.MULTILINE)
 _RULE_ID = re.compile(r"\bMEM-[A-Z]-[0-9]{3}\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A test as its source declares it."""
-
-    package: str
-    name: str
-    over_cases: bool
-    file: str
-    line: int
-    text: str
-
-    @property
-    def cases(self) -> str:
-        """Name of the object that a test over cases runs over."""
-        return self.name.removeprefix("test_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,22 +92,8 @@ def run_rego_tests(path: Path | str | None = None) -> RegoReport:
 def _report(
     results: tuple[RegoResult, ...], coverage: Coverage, tests: Sequence[tuple[str, str]]
 ) -> RegoReport:
-    todo = tuple(f"{package_of(text)}.{name}" for _, text in tests for name in _TODO.findall(text))
+    todo = tuple(tests_to_do(tests))
     return RegoReport(results, coverage.percent, coverage.missed, coverage.rules, todo)
-
-
-def declared_tests(modules: Sequence[tuple[str, str]]) -> Iterator[Declared]:
-    """Yield every test that the modules declare, once a name."""
-    for path, text in modules:
-        found = list(_TEST.finditer(text))
-        ends = [match.start() for match in found[1:]] + [len(text)] * bool(found)
-        seen: set[str] = set()
-        for match, end in zip(found, ends, strict=True):
-            if match[1] not in seen:
-                seen.add(match[1])
-                line = text.count("\n", 0, match.start()) + 1
-                body = text[match.start() : end]
-                yield Declared(package_of(text), match[1], match[2] is not None, path, line, body)
 
 
 def test_engine(modules: Sequence[tuple[str, str]], data_json: str) -> Any:

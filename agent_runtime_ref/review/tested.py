@@ -50,8 +50,8 @@ def tested(location: Path) -> Tested:
         return Tested(is_archive=True)
     try:
         modules = read_tests(location)
-    except (OSError, UnicodeDecodeError) as error:
-        return Tested(problem=f"{type(error).__name__}, one of them is no text")
+    except BundleError as error:
+        return Tested(problem=error.detail)
     if not modules:
         return Tested()
     texts = {f"{one.package}.{one.name}": one.text for one in declared_tests(modules)}

@@ -130,6 +130,7 @@ CASES: dict[str, tuple[Files, Files]] = {
     "LINT-P-009": (bundle(test=REGO_TEST.replace("MEM-R-101", "MEM-R-1")), bundle()),
     "LINT-P-010": (bundle(test=REGO_TEST + "\ntest_odd[note] if {\n\tsome note in {}\n}\n"), bundle()),
     "LINT-P-011": (bundle(rego=REGO + EXCLUDED), bundle()),
+    "LINT-P-012": (bundle(test=REGO_TEST.replace("memory.read_test", "memory.read")), bundle()),
     "LINT-P-101": (settings("inspection_purpose", 5), bundle()),
     "LINT-P-102": (settings("inspection_purpose", "curiosity"), bundle()),
     "LINT-P-103": (without_retention(), bundle()),

@@ -17,7 +17,7 @@ from agent_runtime_ref.policy.mutation import MutationReport, run_mutants
 from agent_runtime_ref.policy.mutation.settings import settings_mutants, settings_read
 from agent_runtime_ref.policy.mutation.sources import source_mutants
 from agent_runtime_ref.resources import policies_path
-from tests.tiny_bundle import HEADER, NO_SURVIVOR, ONE_SURVIVOR, RULE, tiny_bundle
+from tests.tiny_bundle import ABOVE, HEADER, NO_SURVIVOR, ONE_SURVIVOR, RULE, tiny_bundle
 
 # A module, and what becomes of its parts: (operation, before, after), in any order.
 CHANGES: dict[str, tuple[str, set[tuple[str, str, str]]]] = {
@@ -205,6 +205,10 @@ class TestSettings:
             ("x if {\n\tall := settings\n\tall.sources\n}\n", {"sources"}),
             ("x if data.memory.settings.purposes\n", {"purposes"}),
             ("x if input.settings.purposes\n", set()),
+            ('x if data["memory"].settings[`purposes`]\n', {"purposes"}),
+            ("import data.memory as all\nx if all.settings.sources\n", {"sources"}),
+            ("import data.memory\nx if {\n\tone := memory\n\tone.settings.sources\n}\n", {"sources"}),
+            ("x if input.data.memory.settings.purposes\n", set()),
             ("# settings.limits\nx := `settings.limits`\n", set()),
         ],
     )
@@ -212,11 +216,20 @@ class TestSettings:
         """Only what the rules name is changed; comments, texts and the input do not count."""
         assert settings_read(load_bundle().settings, [("a.rego", HEADER + code)]) == read
 
-    def test_a_computed_name_may_be_any(self) -> None:
-        """A rule that takes settings by a name it computes reads all of them."""
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "x if settings[input.name]\n",
+            'x := object.get(settings, "limits", {})\n',
+            "x if data.memory[input.name].limits\n",
+            "x if data[input.name]\n",
+        ],
+    )
+    def test_a_computed_name_may_be_any(self, code: str) -> None:
+        """A rule that takes settings by a name it computes, or all at once, reads all of them."""
         settings = load_bundle().settings
 
-        assert settings_read(settings, [("a.rego", HEADER + "x if settings[input.name]\n")]) == set(settings)
+        assert settings_read(settings, [("a.rego", HEADER + code)]) == set(settings)
 
     def test_each_has_its_line(self) -> None:
         """A mutant of the settings names the file and the line where the value stands."""
@@ -294,6 +307,27 @@ class TestRuns:
         report = run_mutants(bundle)
 
         assert [one.file for one in report.survived if one.file.endswith("tiny.rego")] == []
+
+    def test_a_package_that_is_named_in_brackets_is_there(self, tmp_path: Path) -> None:
+        """However a rule or a test names a package, its mutants are judged with that package in place."""
+        rules = RULE.replace(
+            "input.limit > 100", 'input.limit > data["memory"]["other"].most\n\tinput.zone != "x"'
+        )
+        tests = ABOVE.replace("tiny.deny", 'data["memory"]["tiny"].deny').replace("102", '102, "zone": "y"')
+        bundle = tiny_bundle(tmp_path, rules, tests)
+        (bundle / "memory/other").mkdir()
+        (bundle / "memory/other/other.rego").write_text(
+            "package memory.other\n\nimport rego.v1\n\nmost := 100\n", encoding="utf-8"
+        )
+
+        survived = {(one.rule, one.operation, one.original) for one in run_mutants(bundle).survived}
+
+        assert survived == {
+            ("most#1", "number", "most := 100"),
+            ("MEM-T-001#1", "drop", 'input.limit > data["memory"]["other"].most'),
+            ("MEM-T-001#1", "boundary", 'input.limit > data["memory"]["other"].most'),
+            ("MEM-T-001#1", "drop", 'input.zone != "x"'),
+        }
 
     def test_several_processes_report_the_same(self, tmp_path: Path) -> None:
         """Shared among processes, the report is the one of a single one, and progress reaches the end."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agent_runtime_ref.errors import BundleError
+from agent_runtime_ref.policy.archive import FILE_BYTES_MAX
 from agent_runtime_ref.policy.rego_tests import RegoReport, run_rego_tests
 from tests.tiny_bundle import ABOVE, RULE, tiny_bundle
 
@@ -40,6 +43,28 @@ class TestResults:
 
         assert [one.name for one in report.failed] == ["memory.tiny_test.test_it"]
         assert detail in report.failed[0].detail
+
+    @pytest.mark.parametrize(
+        ("tests", "name"),
+        [
+            ("  test_it if false\n", "test_it"),
+            ("default test_it := false\n", "test_it"),
+            ("group.test_it if false\n", "group.test_it"),
+            (
+                'group.it := {"a": 1}\n\ngroup.test_it[note] if {\n\tgroup.it[note] == 2\n}\n',
+                "group.test_it[a]",
+            ),
+            ("test_it.more if true\n\ntest_it.less if false\n", "test_it.less"),
+        ],
+    )
+    def test_however_it_is_written_a_test_runs(self, tmp_path: Path, tests: str, name: str) -> None:
+        """A test that is indented, has a default or stands below another name is no less a test."""
+        assert [one.name for one in run(tmp_path, tests).failed] == [f"memory.tiny_test.{name}"]
+
+    def test_what_only_looks_like_a_test(self, tmp_path: Path) -> None:
+        """A line of a text that begins as a test would is none, and is not told as one that failed."""
+        assert run(tmp_path, "text := `\ntest_it if\ntodo_test_it if\n`\n").results == ()
+        assert run(tmp_path / "2", "text := `\ntodo_test_it if\n`\n").todo == ()
 
     def test_cases_are_counted_one_by_one(self, tmp_path: Path) -> None:
         """A test over cases has a result for each; a case that is left out or not true has failed."""
@@ -104,6 +129,39 @@ class TestResults:
         """A test that does not parse or compile makes the bundle unusable, with file, line and column."""
         with pytest.raises(BundleError, match=detail):
             run(tmp_path, tests)
+
+
+class TestFiles:
+    """Which files hold tests, and what becomes of those that cannot be used."""
+
+    @pytest.mark.parametrize(
+        ("spoil", "said"),
+        [
+            (lambda path: path.write_bytes(b"package a_test\n# \xff\n"), "is not UTF-8"),
+            (lambda path: path.symlink_to(path.with_name("nowhere")), "No such file"),
+            (os.mkfifo, "is no file"),
+            (lambda path: path.write_bytes(b" " * (FILE_BYTES_MAX + 1)), "larger than"),
+            (lambda path: path.write_text("package memory.tiny\n\ndeny contains 1\n"), "must end in `_test`"),
+        ],
+    )
+    def test_a_file_that_cannot_be_used(
+        self, tmp_path: Path, spoil: Callable[[Path], object], said: str
+    ) -> None:
+        """A file that is no text, is no file or adds rules makes the tests unusable, in a sentence."""
+        bundle = tiny_bundle(tmp_path)
+        spoil(bundle / "memory/tiny/more_test.rego")
+
+        with pytest.raises(BundleError, match=f"more_test.rego.*{said}"):
+            run_rego_tests(bundle)
+
+    @pytest.mark.parametrize("name", [".git/old_test.rego", "memory/.#tiny_test.rego"])
+    def test_hidden_files_are_the_editors(self, tmp_path: Path, name: str) -> None:
+        """As with rules, what is hidden in a folder is no part of the bundle."""
+        bundle = tiny_bundle(tmp_path, tests=ABOVE)
+        (bundle / name).parent.mkdir(exist_ok=True)
+        (bundle / name).write_text("half of a (", encoding="utf-8")
+
+        assert [one.passed for one in run_rego_tests(bundle).results] == [True]
 
 
 class TestCoverage:

@@ -15,14 +15,14 @@ from typing import Any
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.metadata import package_of
 from agent_runtime_ref.policy.mutation.mutants import Mutant
-from agent_runtime_ref.policy.portable import masked
+from agent_runtime_ref.policy.portable import dotted
 from agent_runtime_ref.policy.rego_tests import Declared, declared_tests, results_of, test_engine
 
 __all__ = ["Bench", "settings_bench", "source_bench"]
 
 Module = tuple[str, str]  # path and text
 
-_REFERENCE = re.compile(r"(?<![\w.])data((?:\.\w+)+)")
+_REFERENCE = re.compile(r"(?<![\w.])data\b((?:\.\w+)*)")
 
 
 class Bench:
@@ -99,14 +99,14 @@ def _reach(modules: Sequence[Module]) -> Mapping[str, frozenset[str]]:
     packages = {package_of(text) for _, text in modules}
     direct: dict[str, set[str]] = {package: set() for package in packages}
     for _, text in modules:
-        names = {name.removeprefix(".") for name in _REFERENCE.findall(masked(text)[0])}
+        names = {name.removeprefix(".") for name in _REFERENCE.findall(dotted(text))}
         direct[package_of(text)] |= {one for one in packages if any(_concerns(name, one) for name in names)}
     return {package: frozenset(_followed(package, direct)) for package in packages}
 
 
 def _concerns(name: str, package: str) -> bool:
-    """Say whether a reference to `data.NAME` leads into a package, or to something above it."""
-    return f"{name}.".startswith(f"{package}.") or f"{package}.".startswith(f"{name}.")
+    """Say whether a reference to `data.NAME`, or to all of `data`, leads into a package or above it."""
+    return not name or f"{name}.".startswith(f"{package}.") or f"{package}.".startswith(f"{name}.")
 
 
 def _followed(package: str, direct: Mapping[str, set[str]]) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_runtime_ref import validation
 from agent_runtime_ref.policy.mutation.mutants import Mutant
-from agent_runtime_ref.policy.portable import masked
+from agent_runtime_ref.policy.portable import dotted
 from agent_runtime_ref.policy.settings_check import check_references
 
 __all__ = ["settings_mutants", "settings_read"]
@@ -25,9 +25,8 @@ Change = tuple[str, str, str, dict[str, Any]]  # operation, original, mutated, s
 
 SETTINGS: Location = ("memory", "settings")
 REMOVED = "removed"
-_IMPORT = re.compile(r"^import\s+data\.memory\.settings(?:\s+as\s+(\w+))?\s*$", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*import\b.*$", re.MULTILINE)
 _FIELD = re.compile(r"\.([A-Za-z_]\w*)")
-_WHOLE = r"(?:\bdata\.memory\.settings\b|(?<![\w.])(?:{names})\b)"
 
 
 def settings_mutants(data_json: str, modules: Sequence[tuple[str, str]], folder: Path) -> Iterator[Mutant]:
@@ -47,20 +46,36 @@ def settings_read(settings: Mapping[str, Any], modules: Sequence[tuple[str, str]
     """Return the settings that rules name; all of them where a rule takes them by a computed name."""
     named: set[str] = set()
     for _, text in modules:
-        code, _ = masked(text)
-        names = {found or "settings" for found in _IMPORT.findall(code)}
-        whole = _WHOLE.format(names="|".join(sorted(names)) or r"\b\B")
-        names |= set(re.findall(rf"\b(\w+)\s*:=\s*{whole}\s*$", code, re.MULTILINE))
-        whole = _WHOLE.format(names="|".join(sorted(names)) or r"\b\B")
-        named |= set(re.findall(rf"{whole}\.(\w+)", code))
-        if re.search(rf"{whole}\[", code):
-            return frozenset(settings)
+        code = dotted(text)
+        reference = r"(?<![\w.])data\b"
+        for step in ("data", *SETTINGS):
+            reference = reference if step == "data" else rf"{reference}\.{step}\b"
+            reference, is_taken_whole = _known_as(reference, str(step), code)
+            if is_taken_whole:
+                return frozenset(settings)
+        named |= set(re.findall(rf"{reference}\.(\w+)", code))
     return frozenset(named & set(settings))
+
+
+def _known_as(reference: str, name: str, code: str) -> tuple[str, bool]:
+    """Return a pattern of a reference and of the names that a module gives to what it leads to.
+
+    Also whether the module takes all of it at once: by a computed name, or as the argument of a function.
+    """
+    imported = re.findall(rf"^\s*import\s+{reference}(?:\s+as\s+(\w+))?\s*$", code, re.MULTILINE)
+    code = _IMPORT.sub("", code)
+    known, names = reference, {one or name for one in imported}
+    for _ in range(2):  # a name may be given to what has one already
+        known = "|".join([reference, *(rf"(?<![\w.]){one}\b" for one in sorted(names))])
+        names |= set(re.findall(rf"\b(\w+)\s*:=\s*(?:{known})\s*$", code, re.MULTILINE))
+    for one in names:
+        code = re.sub(rf"\b{one}\s*:=\s*(?:{known})\s*$", "", code, flags=re.MULTILINE)
+    return rf"(?:{known})", re.search(rf"(?:{known})(?!\.\w)", code) is not None
 
 
 def _fields(modules: Sequence[tuple[str, str]]) -> frozenset[str]:
     """Return every name that stands behind a dot in the rules."""
-    return frozenset(name for _, text in modules for name in _FIELD.findall(masked(text)[0]))
+    return frozenset(name for _, text in modules for name in _FIELD.findall(dotted(text)))
 
 
 def _leaves(
