@@ -37,19 +37,35 @@ class Vectors:
         self._most = most
         self._guard = threading.Lock()
         self._held: OrderedDict[tuple[bool, str], Vector] = OrderedDict()
+        self._sizes: set[int] = set()  # of the vectors; one, as soon as there is any
 
     def of(self, texts: Sequence[str], *, query: bool) -> list[Vector]:
-        """Return the vectors of texts, in order; zeros for a text of which the model makes nothing."""
+        """Return the vectors of texts, in order; zeros for a text of which the model makes nothing.
+
+        Raises:
+            UsageError: the model does not make one vector for each text, all of one size.
+        """
         with self._guard:
             known: dict[str, Vector | None] = {text: self._held.get((query, text)) for text in texts}
             missing = [text for text, vector in known.items() if vector is None]
             for start in range(0, len(missing), BATCH):
                 batch = missing[start : start + BATCH]
-                for text, made in zip(batch, self._embed(batch, query=query), strict=True):
-                    known[text] = self._held[query, text] = _unit(made)
+                for text, made in zip(batch, self._made(batch, query), strict=True):
+                    known[text] = self._held[query, text] = made
             while len(self._held) > self._most:
                 self._held.popitem(last=False)
         return [vector for text in texts if (vector := known[text]) is not None]
+
+    def _made(self, batch: Sequence[str], query: bool) -> list[Vector]:
+        vectors = [_unit(vector) for vector in self._embed(batch, query=query)]
+        sizes = {len(vector) for vector in vectors} | self._sizes
+        if len(vectors) != len(batch) or len(sizes) != 1 or not min(sizes):
+            raise UsageError(
+                f"the embedder made {len(vectors)} vectors of {sorted(sizes)} numbers of {len(batch)} texts; "
+                "it has to make one for each, all of one size"
+            )
+        self._sizes = sizes
+        return vectors
 
 
 def similarity(left: Vector, right: Vector) -> float:
@@ -80,6 +96,20 @@ def packaged_embedder() -> Embedder:
 
 
 def _unit(vector: Vector) -> Vector:
-    numbers = tuple(float(number) for number in vector)
-    length = math.sqrt(math.fsum(number * number for number in numbers))
-    return tuple(number / length for number in numbers) if length and math.isfinite(length) else numbers
+    """Return a vector at length one; zeros where it has no direction, or a number of it is none."""
+    numbers = [float(number) for number in vector]
+    largest = max(map(abs, numbers), default=0.0)
+    if not largest or not all(map(math.isfinite, numbers)):
+        return (0.0,) * len(numbers)
+    length = _length(numbers)
+    if not length or not math.isfinite(length):  # the square of a large number is infinite, of a small one 0
+        numbers = [number / largest for number in numbers]
+        length = _length(numbers)
+    return tuple(number / length for number in numbers)
+
+
+def _length(numbers: Sequence[float]) -> float:
+    try:
+        return math.sqrt(math.fsum(number * number for number in numbers))
+    except OverflowError:
+        return math.inf

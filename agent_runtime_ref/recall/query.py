@@ -54,11 +54,13 @@ def normalize_recall_query(
     """Return the query of a text: NFKC, case and white space folded, and its terms.
 
     Raises:
-        RemoteMemoryValidationError: the text is blank, has no searchable terms or too many, or `limit` is not
-            between 1 and 10.
+        RemoteMemoryValidationError: the text is blank, no Unicode, has no searchable terms or too many, or
+            `limit` is not between 1 and 10.
     """
     check_text(text)
     check_limit(limit)
+    if query_id is not None:
+        check_text(query_id, "query_id")
     try:
         terms = query_terms(text)
     except TextError as error:
@@ -75,14 +77,19 @@ def normalize_recall_query(
     )
 
 
-def check_text(text: object) -> None:
-    """Return if a query is text.
+def check_text(text: object, name: str = "query") -> None:
+    """Return if a query, or another part of one, is text.
 
     Raises:
-        RemoteMemoryValidationError: it is not.
+        RemoteMemoryValidationError: it is not, or holds half of a character, which no answer could be sent
+            back with.
     """
     if not isinstance(text, str):
-        raise RemoteMemoryValidationError("query must be a string")
+        raise RemoteMemoryValidationError(f"{name} must be a string")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RemoteMemoryValidationError(f"{name} must be Unicode text, without lone surrogates") from None
 
 
 def check_limit(limit: object) -> None:

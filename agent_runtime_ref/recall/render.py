@@ -16,8 +16,9 @@ from agent_runtime_ref.contracts.stored import StoredMemory
 if TYPE_CHECKING:
     from agent_runtime_ref.recall.hits import RecallHit, RecallResult
 
-# Characters that XML 1.0 forbids and terminals act on; tab and line feed may stay.
-_FORBIDDEN = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), 0x7F) if code not in (0x09, 0x0A)}
+# Characters that XML 1.0 forbids or terminals act on; tab and line feed may stay.
+_CONTROLS = (code for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A))
+_FORBIDDEN = dict.fromkeys((*_CONTROLS, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]*\Z")  # what needs no escaping; nearly every id and class
 

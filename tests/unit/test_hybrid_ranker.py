@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 
@@ -18,7 +19,7 @@ from agent_runtime_ref.recall import (
     normalize_recall_query,
     packaged_embedder,
 )
-from agent_runtime_ref.recall.embedding import Vectors
+from agent_runtime_ref.recall.embedding import Embedder, Vectors
 from agent_runtime_ref.recall.hybrid import bm25
 from agent_runtime_ref.testing import NOW_US
 from tests.hash_embedding import HashEmbedding
@@ -179,3 +180,34 @@ def test_the_query_is_what_every_ranker_gets() -> None:
     query = normalize_recall_query("sqlite", user_scope=SCOPE, query_id="query-7")
     candidates, searched = HybridRanker().find(query, [stored("c-1", "sqlite")])
     assert ([one.query_id for one in candidates], searched) == (["query-7"], 1)
+
+
+@pytest.mark.parametrize(
+    "vector", [[math.nan, 1.0], [math.inf, 1.0], [0.0, 0.0], [1e308, 1e308], [1e-320, 0.0]], ids=str
+)
+def test_a_vector_that_is_none_has_no_meaning(vector: list[float]) -> None:
+    """What a model makes of one text may be no vector at all; the words still find, and nothing breaks."""
+    ranker = HybridRanker(lambda texts, *, query: [[1.0, 0.0] if query else vector for _ in texts])
+
+    result = recalled([stored("c-1", "sqlite wal"), stored("c-2", "zzz")], "sqlite", ranker)
+
+    assert "c-1" in ids(result)
+    assert all(0 <= hit.score <= 1 for hit in result.hits)
+
+
+@pytest.mark.parametrize(
+    "embed",
+    [
+        lambda texts, *, query: [[1.0]],
+        lambda texts, *, query: [[1.0]] * (len(texts) + 1),
+        lambda texts, *, query: [[1.0, 0.0] if query else [1.0] for _ in texts],
+        lambda texts, *, query: [[]] * len(texts),
+    ],
+    ids=["too few", "too many", "another size", "empty"],
+)
+def test_a_model_that_keeps_no_count_is_refused(embed: Embedder) -> None:
+    """Vectors that cannot be told apart, or compared, are an error in a sentence and no wrong order."""
+    records = [stored("c-1", "sqlite wal"), stored("c-2", "zzz")]
+
+    with pytest.raises(UsageError, match="one for each, all of one size"):
+        recalled(records, "sqlite", HybridRanker(embed))

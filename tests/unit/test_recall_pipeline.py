@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
@@ -94,6 +95,13 @@ def test_a_query_without_anything_to_search_by_is_refused(text: str, said: str) 
     """Neither blanks nor punctuation recall everything."""
     with pytest.raises(RemoteMemoryValidationError, match=said):
         RecallEngine(Held([])).recall(text)
+
+
+def test_half_a_character_is_refused() -> None:
+    """A query, or an id of one, that has no UTF-8 form could not be sent back."""
+    for changes in ({"text": "memory \ud800"}, {"query_id": "\udcff"}, {"query_id": 5}):
+        with pytest.raises(RemoteMemoryValidationError, match=r"must be (Unicode text|a string)"):
+            normalize_recall_query(**{"text": "memory", "user_scope": SCOPE} | changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [0, 11, -1, True, "5", 2.0])
@@ -239,6 +247,20 @@ def test_rendered_context_has_the_documented_elements() -> None:
     ]
     assert list(hit[1].attrib) == ["source_id", "source_type", "captured_at"]
     assert hit[2].text == "layered memory"
+
+
+@pytest.mark.parametrize(
+    "odd", ["\ufffe", "\uffff", "\x00", "\x0b", "\x7f", "\x85", "\x9b31m", "a\rb", "]]>"]
+)
+def test_rendered_text_is_well_formed_and_moves_no_cursor(odd: str) -> None:
+    """Characters that XML forbids or a terminal acts on are shown as replaced, in texts and in attributes."""
+    record = stored(f"c-{odd}", f"memory {odd}")
+    profile = stored(f"p-{odd}", f"memory {odd}", kind=MemoryKind.PROFILE)
+    result = RecallEngine(Held([record])).recall(f"memory {odd}", query_id=f"q-{odd}", as_of=NOW)
+
+    for text in (render_recall_context(result), render_remote_profile(profile)):
+        ElementTree.fromstring(text)
+        assert [one for one in text if unicodedata.category(one) == "Cc" and one != "\n"] == []
 
 
 def test_rendered_text_cannot_leave_its_element() -> None:
