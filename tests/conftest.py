@@ -13,9 +13,19 @@ from typing import Any
 import hypothesis.configuration
 import pytest
 
+from tests import guard
 from tests.postgres import _shared_database, database, postgres
+from tests.redis_server import _redis_of_the_run, durable_redis, redis_server
 
-__all__ = ["_shared_database", "database", "postgres"]  # fixtures of any test that asks for them
+# Fixtures of any test that asks for them.
+__all__ = [
+    "_redis_of_the_run",
+    "_shared_database",
+    "database",
+    "durable_redis",
+    "postgres",
+    "redis_server",
+]
 
 # How `make test-wheel` and .ci/run tell tests about tools; a test may rely on them, the package reads none.
 TOOL_VARIABLES = frozenset(
@@ -34,7 +44,8 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "lo
 
 
 def pytest_unconfigure() -> None:
-    """Remove what Hypothesis kept during the run."""
+    """Remove what Hypothesis kept during the run, and let the guard of servers go."""
+    guard.close()
     shutil.rmtree(HYPOTHESIS_FOLDER, ignore_errors=True)
 
 

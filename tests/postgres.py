@@ -2,7 +2,7 @@
 
 The programs are those of the Debian package (/usr/lib/postgresql/15/bin) or those on PATH. Where there are
 none the tests are skipped with that reason, and in CI (`CI=true`) they fail. The server has a data folder of
-its own, and ends, with the folder, when the tests do.
+its own, and ends, with the folder, when the tests do, also when they are interrupted.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from tests import guard
 from tests.opa import free_port
 
 OLDEST = 15
@@ -114,6 +115,7 @@ class PostgresProcess:
                 [self._bin / "postgres", "-D", self._data, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, **self._as,
             )  # fmt: skip
+        guard.watch(self._process.pid, self._folder, how=signal.SIGQUIT)
         self._await()
 
     def _await(self) -> None:
@@ -139,6 +141,7 @@ class PostgresProcess:
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(START_SECONDS)
+            guard.forget(self._process.pid, self._folder)
             self._process = None
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ _SETTINGS = ("store", "engine", "policies", "log", "trace")
 _HELP = {
     "store": (
         "URL",
-        "seeds:[FILE], memory:, jsonl:FILE, file:FILE, sqlite:FILE or postgresql://...; default: the seeds",
+        "memory:, seeds:, jsonl:, file:, sqlite:FILE, postgresql://... or redis://...; default: the seeds",
     ),
     "engine": ("NAME", "embedded, or opa:http://HOST:PORT; default: embedded"),
     "policies": ("PATH", "a folder of policies or a bundle; default: the bundled ones"),

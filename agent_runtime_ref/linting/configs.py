@@ -20,14 +20,8 @@ from agent_runtime_ref.yaml_source import SourceDocument
 
 __all__ = ["lint_config", "stripped"]
 
-_STORES = (
-    ("memory", ":"),
-    ("seeds", ":"),
-    ("jsonl", ":"),
-    ("file", ":"),
-    ("sqlite", ":"),
-    ("postgresql", ":"),
-)
+_KINDS = ("memory", "seeds", "jsonl", "file", "sqlite", "postgresql", "redis", "rediss")
+_STORES = tuple((kind, ":") for kind in _KINDS)
 
 
 def lint_config(path: Path, document: SourceDocument, schema: str) -> Iterator[Finding]:

@@ -202,7 +202,8 @@ _TABLE = (
         "LINT-C-014",
         ERROR,
         "The store that runtime.yaml names is of a known kind",
-        "name memory:, seeds:[PATH], jsonl:PATH, file:PATH, sqlite:PATH or postgresql://USER@HOST/DATABASE",
+        "name memory:, seeds:[PATH], jsonl:PATH, file:PATH, sqlite:PATH, postgresql://USER@HOST/DATABASE or"
+        " redis://USER@HOST/NUMBER",
     ),
     Rule(
         "LINT-P-000",

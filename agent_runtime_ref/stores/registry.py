@@ -10,7 +10,10 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.telemetry.logfile import Rotation
 
-KNOWN = "memory:, seeds:[PATH], jsonl:PATH, file:PATH, sqlite:PATH and postgresql://USER@HOST/DATABASE"
+KNOWN = (
+    "memory:, seeds:[PATH], jsonl:PATH, file:PATH, sqlite:PATH, postgresql://USER@HOST/DATABASE and"
+    " redis://USER@HOST/NUMBER"
+)
 
 _EXAMPLES = {"sqlite": "sqlite:memory.db", "jsonl": "jsonl:memory.jsonl", "file": "file:memory.json"}
 
@@ -55,6 +58,8 @@ def open_store(
         return JsonlStore(file)
     if colon and scheme == "postgresql":
         return _postgres(url, log)
+    if colon and scheme in ("redis", "rediss"):
+        return _redis(url, log, must_exist=must_exist)
     raise StoreAddressError(url, f"known are {KNOWN}")
 
 
@@ -66,6 +71,17 @@ def _postgres(url: str, log: Path | None) -> Store:
     from agent_runtime_ref.stores.postgres import PostgresStore
 
     return PostgresStore(url)
+
+
+def _redis(url: str, log: Path | None, *, must_exist: bool) -> Store:
+    if find_spec("redis") is None:
+        raise StoreCapabilityError("redis:", "its driver is not installed; pip install '.[redis]'")
+    if log is not None:
+        raise StoreCapabilityError("redis:", "it keeps its decision log itself; leave the log file out")
+    # Late, as above.
+    from agent_runtime_ref.stores.redis import RedisStore
+
+    return RedisStore(url, must_exist=must_exist)
 
 
 def require_driver(url: str) -> None:

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import RevisionConflictError
-from agent_runtime_ref.stores.base import Parent, Store, WriteBatch
+from agent_runtime_ref.stores.base import Parent, Queued, WriteBatch
 
 T = TypeVar("T")
 
 
-def check(store: Store, batch: WriteBatch) -> None:
+class Relied(Protocol):
+    """What has to be asked again; a store, or what one has loaded."""
+
+    @property
+    def url(self) -> str:
+        """The address of the store."""
+
+    def tombstoned(self, tenant_id: str, digests: Sequence[bytes]) -> set[bytes]:
+        """As of a store."""
+
+    def lineage(self, tenant_id: str, ids: Sequence[str], now_us: int = 0) -> dict[str, Parent]:
+        """As of a store."""
+
+    def find_duplicate(self, tenant_id: str, digests: Sequence[bytes], now_us: int = 0) -> dict[bytes, str]:
+        """As of a store."""
+
+    def fetch(self, tenant_id: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """As of a store."""
+
+    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
+        """As of a store."""
+
+
+def check(store: Relied, batch: WriteBatch) -> None:
     """Ask the store again about tombstones, parents, duplicates and removals, inside its transaction.
 
     Between the decision and the commit somebody may have been forgotten, or another reviewer been faster:

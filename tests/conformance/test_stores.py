@@ -10,6 +10,7 @@ from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.testing import StoreConformance
 from tests.postgres import OPERATOR, PostgresProcess
+from tests.redis_server import RedisProcess
 
 
 class TestInMemoryStore(StoreConformance):
@@ -69,5 +70,26 @@ class TestPostgresStore(StoreConformance):
         known = folder / "known"
         if not known.exists():
             self._postgres.empty(self._database)
+            known.touch()
+        return open_store(self._url)
+
+
+class TestRedisStore(StoreConformance):
+    """The store of sessions, on a real server that forces each write to its disk."""
+
+    @pytest.fixture(autouse=True)
+    def _server(self, durable_redis: RedisProcess) -> None:
+        self._redis = durable_redis
+        self._url = durable_redis.url()
+
+    def __getstate__(self) -> dict[str, str]:
+        """What goes into another process: where the store is; the server stays with this one."""
+        return {"_url": self._url}
+
+    def open_store(self, folder: Path) -> Store:
+        """The store of the server, emptied where the folder is new."""
+        known = folder / "known"
+        if not known.exists():
+            self._redis.empty()
             known.touch()
         return open_store(self._url)

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 import orjson
 
 from agent_runtime_ref.contracts import MemoryRecord
-from agent_runtime_ref.errors import GovernanceError, StoreDamagedError, StoreForeignError, StoreVersionError
+from agent_runtime_ref.errors import StoreDamagedError, StoreForeignError, StoreVersionError
 from agent_runtime_ref.stores.base import Change, Rejected, Waiting
-from agent_runtime_ref.stores.memory_tenant import Entry, Tenant, Undo
+from agent_runtime_ref.stores.entries import NOT_OURS, entry_document, entry_of
+from agent_runtime_ref.stores.memory_tenant import Tenant, Undo
 from agent_runtime_ref.telemetry.chain import GENESIS
 
 FORMAT = "agent-runtime-ref.store"
 VERSION = 1
 _DIGESTS_A_LINE = 1000
-# What a value that this package never wrote may raise on its way into a record.
-_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, GovernanceError)
 
 Step = dict[str, Any]
 
@@ -67,7 +66,7 @@ def read_header(line: bytes, place: str) -> Header:
             raise ValueError
         version = int(document["version"])
         header = Header(int(document["forgets"]), _mark(document["log"]), document.get("intent"))
-    except _NOT_OURS:
+    except NOT_OURS:
         raise StoreForeignError(f"{place}:1", "does not begin as a store in JSON lines does") from None
     if version > VERSION:
         raise StoreVersionError(place, f"its format is {version}, known is {VERSION}")
@@ -178,7 +177,7 @@ def carry_out(tenants: dict[str, Tenant], step: Step, place: str) -> None:
 def _understood(place: str, work: Callable[[], Any]) -> Any:
     try:
         return work()
-    except _NOT_OURS as error:
+    except NOT_OURS as error:
         # Without the cause: it may quote the content.
         raise StoreDamagedError(place, f"the line is none of a store ({type(error).__name__})") from None
 
@@ -195,9 +194,8 @@ def _carry_out(tenants: dict[str, Tenant], step: Step) -> None:
 
 
 def _put_again(tenants: dict[str, Tenant], step: Step) -> None:
-    record = MemoryRecord.from_checked(step["record"])
-    if record.created_at is None:
-        raise ValueError
+    entry = entry_of(step)
+    record = entry.record
     tenant = tenants.setdefault(record.tenant_id, Tenant())
     undo: Undo = []
     if step.get("released"):
@@ -206,14 +204,9 @@ def _put_again(tenants: dict[str, Tenant], step: Step) -> None:
         raise ValueError
     for memory_id in step.get("supersedes", ()):
         tenant.retire(tenant.entries[memory_id], undo)
-    dedup = _bytes(step.get("dedup"))
-    if dedup is not None and record.status == "active":
-        tenant.release(dedup, undo)  # whoever held it had expired, or the commit had been refused
-    waiting = step.get("waiting")
-    kept = (
-        None if waiting is None else Waiting(bytes.fromhex(waiting[0]), _bytes(waiting[1]), bool(waiting[2]))
-    )
-    tenant.add(Entry.of(record, dedup, _bytes(step.get("original")), kept), undo)
+    if entry.dedup is not None and record.status == "active":
+        tenant.release(entry.dedup, undo)  # whoever held it had expired, or the commit had been refused
+    tenant.add(entry, undo)
 
 
 def _take_out_again(tenants: dict[str, Tenant], step: Step) -> None:
@@ -242,19 +235,7 @@ _CARRIED_OUT = {
 
 
 def _put(record: MemoryRecord, dedup: bytes | None, original: bytes | None, waiting: Waiting | None) -> Step:
-    step: Step = {"step": "put", "record": record.to_document()}
-    if dedup is not None:
-        step["dedup"] = dedup.hex()
-    if original is not None:
-        step["original"] = original.hex()
-    if waiting is not None and record.status == "quarantined":
-        agent = None if waiting.agent is None else waiting.agent.hex()
-        step["waiting"] = [waiting.principal.hex(), agent, waiting.replaces]
-    return step
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else bytes.fromhex(text)
+    return {"step": "put", **entry_document(record, dedup, original, waiting)}
 
 
 def _mark(value: Sequence[Any]) -> Mark:

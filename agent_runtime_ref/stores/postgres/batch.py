@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from agent_runtime_ref.stores.base import Change, CommitOutcome, WriteBatch
+from agent_runtime_ref.stores.chains import tenant_of, tenants_of
 from agent_runtime_ref.stores.postgres import log, removal, write
 from agent_runtime_ref.stores.postgres.session import Session
-from agent_runtime_ref.telemetry.chain import Lines
 
 _COUNT_ON = "UPDATE chains SET rid=$2 WHERE tenant_id=$1 AND NOT reads"
 
 
-def tenant_of(batch: WriteBatch) -> str | None:
-    """Whose chain the lines of a batch belong to: as they say, else the one that the batch is about."""
-    if isinstance(batch.lines, Lines) and batch.lines.tenant_id is not None:
-        return batch.lines.tenant_id
-    named = _tenants(batch)
-    return next(iter(named)) if len(named) == 1 else None
-
-
-def _tenants(batch: WriteBatch) -> set[str]:
-    return {
-        *(change.record.tenant_id for change in batch.changes),
-        *(one.tenant_id for one in batch.held),
-        *(one.queued.record.tenant_id for one in batch.rejected),
-    }
-
-
 def locked(session: Session, batch: WriteBatch) -> dict[str, int]:
     """The number of the last record of each tenant; nobody else writes for them until the session ends."""
-    named = _tenants(batch)
+    named = tenants_of(batch)
     teller = tenant_of(batch)
     if batch.lines and teller is not None:
         named.add(teller)

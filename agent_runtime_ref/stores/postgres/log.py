@@ -5,12 +5,11 @@ What belongs to no tenant, such as the news that other policies are in force, ha
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreError
+from agent_runtime_ref.stores.chains import chain_of
 from agent_runtime_ref.stores.postgres.connection import Pool
 from agent_runtime_ref.stores.postgres.session import ACROSS, Session
 from agent_runtime_ref.telemetry import chain
@@ -176,11 +175,7 @@ class Log:
 
     def name(self, tenant: str | None, read: bool) -> str:
         """What a chain is called outside the store, where it must not tell the tenant."""
-        kind = "reads" if read else "writes"
-        if tenant is None:
-            return kind
-        digest = hmac.digest(self._key, b"chain" + tenant.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return f"{kind}:{digest.hex()[:32]}"
+        return chain_of(self._key, tenant, read=read)
 
     def lines(self, tenant: str | None, read: bool) -> Iterator[str]:
         """The sealed lines of one chain, oldest first, in steps that hold no snapshot meanwhile."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.errors import RecordNotFoundError
-from agent_runtime_ref.stores import relied
+from agent_runtime_ref.stores import chains, relied
 from agent_runtime_ref.stores.base import (
     CAPABILITIES,
     Chain,
@@ -176,7 +176,7 @@ class PostgresStore:
 
         outcomes = self._pool.write(committed)
         if isinstance(batch.lines, Lines):
-            batch.lines.chain = self._log.name(batches.tenant_of(batch), False)
+            batch.lines.chain = self._log.name(chains.tenant_of(batch), False)
         return outcomes
 
     def append_lines(self, lines: Sequence[str], *, read: bool) -> None:
