@@ -29,6 +29,7 @@ COMMANDS = {
     "policy": ("policy", "decide by the policies, test, review, build them, and replay a change"),
     "trace": ("trace", "look at what the decision log says about a trace or a record"),
     "session": ("session", "show or clear the constraints of a session, or export what is known of it"),
+    "preferences": ("preferences", "a user's long-term preferences: list, add, forget, export, clean"),
     "lint": ("lint", "check schemas, documents, configs, seeds and policies"),
     "run": ("run", "one agent turn: precheck, retrieval, context, reply, then the work behind it"),
     "demo": ("demo", "a guided tour over a store that is removed afterwards"),

@@ -31,6 +31,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.NotInQuarantineError, REFUSED),
     (errors.RecordNotFoundError, USAGE),
     (errors.RemoteMemoryError, USAGE),
+    (errors.PreferenceInvalidError, USAGE),
+    (errors.AnonymousUserError, USAGE),
     (errors.SessionStateError, USAGE),
 )
 # A bundle that cannot be used (not there, not the pinned one, broken Rego) is configuration; a panic is ours.

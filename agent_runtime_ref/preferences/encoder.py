@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
+from agent_runtime_ref.preferences.keys import FRAMING
 from agent_runtime_ref.recall.analysis import record_tokens
 from agent_runtime_ref.recall.embedding import Embedder, Vector
 
@@ -20,9 +21,8 @@ PLACES = 1024
 _PIECE = 3
 _WORD_WEIGHT = 2.0
 # Words of every sentence: sharing them says nothing, and a text of nothing else is near to no other.
-_EVERYWHERE = frozenset(
-    "a an the i me my we our you your it its is are be am was to of for in on at by with and or not no do"
-    " does that this these those as but if so 的 了 我 是 在 和 也 都 很 就 要 有 不".split()
+_EVERYWHERE = FRAMING | frozenset(
+    "am as at but by me so 的 了 我 是 在 和 也 都 很 就 要 有 不 喜欢 不要 讨厌".split()
 )
 
 

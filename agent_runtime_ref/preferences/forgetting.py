@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_runtime_ref.preferences.keys import Key, slug_of
 from agent_runtime_ref.preferences.preference import Preference
-from agent_runtime_ref.preferences.relevance import nearest
+from agent_runtime_ref.preferences.relevance import NEAR, nearest
 from agent_runtime_ref.recall.analysis import normalize_text
 from agent_runtime_ref.recall.embedding import Vectors
 
@@ -64,7 +64,9 @@ def meant(
         return None, tuple(same[:NAMED_MAX])
     if not text:
         return None, ()
-    near = [one.preference for one in nearest(text.replace(":", " "), preferences, vectors) if one.score > 0]
+    near = [
+        one.preference for one in nearest(text.replace(":", " "), preferences, vectors) if one.score >= NEAR
+    ]
     return None, tuple(near[:NAMED_MAX])
 
 

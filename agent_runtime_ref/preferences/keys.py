@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, cast
 
 from agent_runtime_ref.errors import PreferenceInvalidError
 
-__all__ = ["ANY_DOMAIN", "Key", "Polarity", "part", "slug_of"]
+__all__ = ["ANY_DOMAIN", "FRAMING", "Key", "Polarity", "part", "slug_of"]
 
 Polarity = Literal["like", "dislike"]
 # Of everywhere: what is said without a field, and what a question of any field is answered with.
@@ -22,7 +22,7 @@ _POLARITIES = ("like", "dislike")
 _WORDS = re.compile(r"[^\W_]+")
 # Words that say that something is liked or not, how much, and who says it. At the beginning of a sentence and
 # at its end only: in the middle, as in `coffee without sugar`, they are a part of what is meant.
-_FRAMING = frozenset(
+FRAMING = frozenset(
     "a an the i im ive id me my mine we our you your please do does did dont doesnt not no never none always"
     " ever really very so much just only generally usually rather too is are isnt arent be been being was"
     " to of for with in on at it its this that these those and or but any some anything something stuff"
@@ -115,9 +115,9 @@ def slug_of(content: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", content).casefold().replace("'", "").replace("’", "")
     words = [bare for word in _WORDS.findall(_PHRASES.sub(" ", folded)) if (bare := _bare(word))]
-    while words and words[0] in _FRAMING:
+    while words and words[0] in FRAMING:
         words.pop(0)
-    while words and words[-1] in _FRAMING:
+    while words and words[-1] in FRAMING:
         words.pop()
     return part(" ".join(words)) or part(content)
 

@@ -9,9 +9,11 @@ from agent_runtime_ref.preferences.keys import ANY_DOMAIN, part
 from agent_runtime_ref.preferences.preference import Preference
 from agent_runtime_ref.recall.embedding import Vectors, similarity
 
-__all__ = ["Scored", "in_domain", "nearest", "relevant"]
+__all__ = ["NEAR", "Scored", "in_domain", "nearest", "relevant"]
 
 _DECIMALS = 6
+# Below it texts share a few letters by chance.
+NEAR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def relevant(text: str, preferences: Sequence[Preference], vectors: Vectors) -> 
     return [
         one
         for one in nearest(text, preferences, vectors)
-        if one.score > 0 or one.preference.strength == "hard"
+        if one.score >= NEAR or one.preference.strength == "hard"
     ]
 
 

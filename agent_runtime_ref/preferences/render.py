@@ -12,6 +12,9 @@ __all__ = ["BLOCK_CHARACTERS_MAX", "format_preferences"]
 BLOCK_CHARACTERS_MAX = 4_000
 CONTENT_CHARACTERS_MAX = 300
 _NAME = "user_long_term_preferences"
+# What makes text look like other text, and what is no character at all: to a model it is noise.
+_HIDDEN = (1564, 65279, 65534, 65535, *range(8203, 8208), *range(8234, 8239), *range(8288, 8304))
+_UNSEEN = dict.fromkeys(_HIDDEN)
 
 
 def format_preferences(
@@ -45,10 +48,10 @@ def _line(preference: Preference) -> str:
         ("confidence", f"{preference.confidence:g}"),
     )
     head = "".join(attribute(name, value) for name, value in attributes)
-    content = preference.content
+    content = " ".join(preference.content.translate(_UNSEEN).split())
     if len(content) > CONTENT_CHARACTERS_MAX:
         content = content[: CONTENT_CHARACTERS_MAX - 1] + "…"
-    return f"<preference{head}>{element_text(' '.join(content.split()))}</preference>"
+    return f"<preference{head}>{element_text(content)}</preference>"
 
 
 def _omitted(number: int) -> str:

@@ -6,14 +6,13 @@ curator, whose writer is the only one.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_runtime_ref.clock import Ids, RandomIds
-from agent_runtime_ref.contracts import Caller, MemoryRecord, RetrievalQuery
+from agent_runtime_ref.contracts import Caller, ForgetReceipt, MemoryRecord
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.enforcement.removals import Meant
 from agent_runtime_ref.errors import AnonymousUserError, UsageError
@@ -23,6 +22,7 @@ from agent_runtime_ref.preferences.forgetting import Forgotten, meant
 from agent_runtime_ref.preferences.identity import current_session, is_anonymous, local_caller
 from agent_runtime_ref.preferences.keys import Key
 from agent_runtime_ref.preferences.offered import finding_of
+from agent_runtime_ref.preferences.paging import own_records, query_of
 from agent_runtime_ref.preferences.places import Places, address_of
 from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, Preference
 from agent_runtime_ref.preferences.relevance import in_domain, relevant
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["PreferenceStore"]
 
 PURPOSE = "personalization"
-PAGE = 100  # as many records as one read may return
 RELEVANT_MAX = 20
-_MEMORY_OPTIONS = ("engine", "policies", "trace", "clock", "opa", "verification")
+_MEMORY_OPTIONS = frozenset(
+    ("engine", "policies", "policies_digest", "verification", "opa", "log_mask", "trace", "clock")
+)
 
 
 class PreferenceStore:
@@ -66,7 +67,7 @@ class PreferenceStore:
             UsageError: an option is not known, or both an address and a memory are given.
             StoreAddressError: the address is not understood.
         """
-        unknown = sorted(options.keys() - set(_MEMORY_OPTIONS))
+        unknown = sorted(options.keys() - _MEMORY_OPTIONS)
         if unknown:
             raise UsageError(f"a preference store knows no option `{unknown[0]}`")
         if memory is not None and address is not None:
@@ -80,7 +81,6 @@ class PreferenceStore:
         )
         self._curation = curation
         self._vectors = Vectors(encoder or lexical_encoder())
-        self._guard = threading.Lock()
 
     @property
     def address(self) -> str:
@@ -133,7 +133,7 @@ class PreferenceStore:
             preference = Preference.of(record)
             return preference is not None and in_domain(preference, domain)
 
-        records = self.records(wanted, caller=caller or local_caller())
+        records = self._records(wanted, caller or local_caller())
         return tuple(one for record in records if (one := Preference.of(record)) is not None)
 
     def read_relevant(
@@ -149,7 +149,7 @@ class PreferenceStore:
         if not 1 <= limit <= RELEVANT_MAX:
             raise UsageError(f"limit: must be from 1 to {RELEVANT_MAX}")
         caller = caller or local_caller()
-        memory = None if is_anonymous(caller) else self._of(caller, creates=False)
+        memory = self.memory_of(caller)
         if memory is None:
             return ()
 
@@ -159,40 +159,26 @@ class PreferenceStore:
                 for place, record in enumerate(records)
                 if (one := Preference.of(record)) is not None and in_domain(one, domain)
             ]
-            # Embedding is not thread-safe by contract, and a model is slow: one question at a time.
             found = relevant(text, [one for _, one in known], self._vectors)
             return [known[one.place][0] for one in found[:limit]]
 
-        result = memory.choose(self._query(caller, limit), choose, caller=caller)
+        query = query_of(caller, PURPOSE, (MEMORY_CLASS,), limit, kinds=KINDS, ids=self._ids)
+        result = memory.choose(query, choose, caller=caller)
         return tuple(one for hit in result.hits if (one := Preference.of(hit.record)) is not None)
 
-    def records(
-        self,
-        wanted: Callable[[MemoryRecord], bool],
-        *,
-        caller: Caller,
-        kinds: tuple[str, ...] = KINDS,
-    ) -> list[MemoryRecord]:
-        """Return the profile records about the caller's own subject that are `wanted`, page by page."""
-        memory = None if is_anonymous(caller) else self._of(caller, creates=False)
+    def _records(self, wanted: Callable[[MemoryRecord], bool], caller: Caller) -> tuple[MemoryRecord, ...]:
+        memory = self.memory_of(caller)
         if memory is None:
-            return []
-        found: dict[str, MemoryRecord] = {}
-        while True:
-            size = len(found)
-
-            def choose(records: Sequence[MemoryRecord]) -> list[int]:
-                own = (
-                    place
-                    for place, one in enumerate(records)
-                    if one.subject == caller.own_subject and one.memory_id not in found and wanted(one)
-                )
-                return list(own)[:PAGE]
-
-            hits = memory.choose(self._query(caller, PAGE, kinds), choose, caller=caller).hits
-            found.update((hit.record.memory_id, hit.record) for hit in hits)
-            if len(found) - size < PAGE:
-                return list(found.values())
+            return ()
+        return own_records(
+            memory,
+            wanted,
+            caller=caller,
+            purpose=PURPOSE,
+            classes=(MEMORY_CLASS,),
+            kinds=KINDS,
+            ids=self._ids,
+        ).records
 
     # --- forgetting ----------------------------------------------------------------------------------------
 
@@ -221,15 +207,25 @@ class PreferenceStore:
             tuple(dict.fromkeys(one.record.key or "" for one in removed)), () if removed else near
         )
 
-    def without_derived_key(self, *, caller: Caller | None = None) -> list[MemoryRecord]:
+    def forget_all(self, *, caller: Caller | None = None) -> ForgetReceipt | None:
+        """Remove everything about the caller's subject from where its preferences are; None where is nothing.
+
+        Raises:
+            PolicyDeniedError, EngineFailureError, StoreError: nothing was removed.
+        """
+        caller = caller or local_caller()
+        memory = self.memory_of(caller)
+        return None if memory is None else memory.forget(subject=caller.own_subject, caller=caller)
+
+    def without_derived_key(self, *, caller: Caller | None = None) -> tuple[MemoryRecord, ...]:
         """Return the records of preferences whose key was not derived from parts."""
-        return self.records(lambda one: Preference.of(one) is None, caller=caller or local_caller())
+        return self._records(lambda one: Preference.of(one) is None, caller or local_caller())
 
     def clean(self, *, caller: Caller | None = None) -> list[str]:
         """Remove the records of preferences whose key was not derived; returns their ids."""
         caller = caller or local_caller()
         ids = tuple(one.memory_id for one in self.without_derived_key(caller=caller))
-        memory = self._of(caller, creates=False)
+        memory = self.memory_of(caller)
         if memory is None or not ids:
             return []
         what = Meant(MEMORY_CLASS, record_ids=ids, tombstones=False)
@@ -238,8 +234,11 @@ class PreferenceStore:
     # --- where ---------------------------------------------------------------------------------------------
 
     def memory_of(self, caller: Caller) -> GovernedMemory | None:
-        """Return the governed memory that holds the caller's preferences; None where there is none yet."""
-        return self._of(caller, creates=False)
+        """Return the governed memory that holds the caller's preferences.
+
+        None where there is none yet, and for nobody in particular.
+        """
+        return None if is_anonymous(caller) else self._of(caller, creates=False)
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -255,20 +254,6 @@ class PreferenceStore:
 
     def _of(self, caller: Caller, *, creates: bool) -> GovernedMemory | None:
         return self._memory or self._places.of(caller, creates=creates)
-
-    def _query(self, caller: Caller, limit: int, kinds: tuple[str, ...] = KINDS) -> RetrievalQuery:
-        trace_id = caller.trace_id or self._ids.new("trc")
-        return RetrievalQuery(
-            trace_id,
-            caller.session_id or trace_id,
-            caller.tenant_id,
-            caller.principal_id,
-            PURPOSE,
-            (MEMORY_CLASS,),
-            limit,
-            subject=caller.own_subject,
-            kinds=kinds,
-        )
 
 
 def _opened(options: dict[str, Any], store: str, *, must_exist: bool) -> GovernedMemory:

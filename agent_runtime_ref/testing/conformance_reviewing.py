@@ -178,3 +178,23 @@ class ReviewingCases(StoreCases):
             raises(RevisionConflictError, store.commit, WriteBatch([change]))
 
             assert store.queued(TENANT, "held") == queued
+
+    def test_a_record_that_is_read_goes_as_it_was_seen(self) -> None:
+        """An active and a superseded record are removed with every trace, if they still are what was seen."""
+        with self.opened() as store:
+            put(store, make_record("old", key="jam", content="quince", status="superseded"))
+            put(
+                store, make_record("new", key="jam", content="quince jelly", revision=2), make_record("other")
+            )
+            seen = store.fetch(TENANT, ["old", "new"])
+            gone = [Rejected(Queued(one, None, None, None), (one.memory_id.encode(),)) for one in seen]
+            stale = Queued(replace(seen[1], content="plum"), None, None, None)
+            raises(RevisionConflictError, store.commit, WriteBatch([], rejected=[Rejected(stale, ())]))
+            store.commit(WriteBatch([], ['{"line":1}'], rejected=gone))
+
+            assert store.fetch(TENANT, ["old", "new"]) == []
+            assert ask(store, "quince").considered == 0
+            assert store.heads(TENANT, [Slot(None, seen[1].memory_class, seen[1].kind, "jam")]) == [None]
+            assert store.tombstoned(TENANT, [b"old", b"new"]) == {b"old", b"new"}
+            assert ids(ask(store)) == ["other"]
+            raises(RevisionConflictError, store.commit, WriteBatch([], rejected=gone))

@@ -1,0 +1,79 @@
+"""What the commands about preferences share: whose they are, where they are, and the gates before them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from agent_runtime_ref.cli.options import add_settings, require_writable, settings_of
+from agent_runtime_ref.cli.parsers import worded
+from agent_runtime_ref.resources import user_of
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.preferences import PreferenceStore
+
+
+def add_whose(parser: argparse.ArgumentParser, *settings: str) -> None:
+    """Add whose preferences they are, who acts, where they are, and the settings of the gates."""
+    group = parser.add_argument_group("whose preferences, and who acts")
+    group.add_argument(
+        "--user",
+        type=worded,
+        metavar="USER",
+        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
+    )
+    group.add_argument(
+        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: local"
+    )
+    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who acts; default: the user")
+    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
+    group.add_argument(
+        "--preferences",
+        type=worded,
+        metavar="ADDRESS",
+        help="file:DIR, sqlite:PATH or redis://...; default: AGENT_RUNTIME_PREFERENCES, else a folder "
+        "below AGENT_RUNTIME_HOME",
+    )
+    add_settings(parser, *(settings or ("engine", "policies", "trace")))
+
+
+def caller_of(args: argparse.Namespace) -> Caller:
+    """Return who acts, about whose preferences.
+
+    Raises:
+        AnonymousUserError: that is nobody in particular, who has none.
+    """
+    from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.errors import AnonymousUserError
+    from agent_runtime_ref.preferences.identity import LOCAL_TENANT, is_anonymous
+
+    user = args.user or user_of()
+    caller = Caller(
+        args.tenant or LOCAL_TENANT, args.principal or user, subject=user, roles=tuple(args.role or ())
+    )
+    if is_anonymous(caller):
+        raise AnonymousUserError
+    return caller
+
+
+@contextmanager
+def preferences_of(args: argparse.Namespace) -> Iterator[PreferenceStore]:
+    """Yield the preferences at the address in force, behind the gates of the settings."""
+    from agent_runtime_ref.preferences import PreferenceStore
+
+    settings = settings_of(args)
+    require_writable("trace", settings.trace)
+    with PreferenceStore(
+        args.preferences,
+        engine=settings.engine,
+        policies=settings.policies,
+        policies_digest=settings.policies_digest,
+        verification=settings.verification,
+        opa=settings.opa,
+        log_mask=settings.log_mask,
+        trace=settings.trace,
+    ) as store:
+        yield store
