@@ -84,11 +84,17 @@ class Enforcer:
         view: Callable[[Any], ItemView] = view_of,
         score: Callable[[Any], float] = lambda item: 0.0,
         rates: Rates | None = None,
+        domain: str | None = None,
     ) -> None:
-        """Say how an item is read and scored, and what a currency is worth in another, if that is known."""
+        """Say how an item is read and scored, and what a currency is worth in another, if that is known.
+
+        `domain` is that of everything that is picked from: constraints of other domains then do not count.
+        It is the application's to say; an item that could name its own could choose what it is held to.
+        """
         self._view = view
         self._score = score
         self._rates = rates
+        self._domain = domain
 
     def apply(
         self,
@@ -107,28 +113,30 @@ class Enforcer:
             DocumentError: an item or an argument cannot be read.
         """
         constraints = current()
-        session = _session_rules(constraints.state)
-        others = _standing_rules(constraints)
-        others += [_Rule("dislike", "hard", "passed", GENERAL, word) for word in exclude]
+        rules = [rule for rule in _session_rules(constraints.state) if self._counts(rule)]
+        rules = _in_force(rules)
+        rules += [rule for rule in _standing_rules(constraints) if self._counts(rule)]
+        rules += [_Rule("dislike", "hard", "passed", GENERAL, word) for word in exclude]
         bounds = [*map(bound_of, constraints.state.budget)]
         if budget is not None:
             bounds.append(bound_of(budget))
-        verdicts = [self._verdict(item, session, others, bounds) for item in items]
+        verdicts = [self._verdict(item, rules, bounds) for item in items]
         kept = [verdict for verdict, is_out in verdicts if not is_out]
         return Enforced(
             kept=tuple(sorted(kept, key=lambda verdict: -verdict.score)),
             dropped=tuple(verdict for verdict, is_out in verdicts if is_out),
         )
 
-    def _verdict(
-        self, item: Any, session: Sequence[_Rule], others: Sequence[_Rule], bounds: Sequence[Bound]
-    ) -> tuple[Verdict, bool]:
+    def _counts(self, rule: _Rule) -> bool:
+        return self._domain is None or rule.domain in (GENERAL, self._domain)
+
+    def _verdict(self, item: Any, rules: Sequence[_Rule], bounds: Sequence[Bound]) -> tuple[Verdict, bool]:
         """Return the verdict on an item, and whether it is out."""
         view = self._view(item)
         reasons: list[str] = []
         score, is_out = float(self._score(item)), False
-        for rule in (*_in_force(session, view), *others):
-            if not _counts_in(rule, view) or not _hits(view, rule):
+        for rule in rules:
+            if not _hits(view, rule):
                 continue
             reasons.append(rule.reason)
             is_out = is_out or (rule.polarity, rule.strength) == ("dislike", "hard")
@@ -160,18 +168,14 @@ def _rule(one: Standing, *, stated: bool) -> _Rule:
     return _Rule(one.polarity, one.strength, one.category, one.domain, one.slug, stated)
 
 
-def _in_force(rules: Sequence[_Rule], view: ItemView) -> list[_Rule]:
-    """Return the rules of a session that count in an item's domain: of two about one thing, the later."""
+def _in_force(rules: Sequence[_Rule]) -> list[_Rule]:
+    """Return the rules of a session that count in the domain at hand: of two about one thing, the later."""
     counted: dict[tuple[str, str], _Rule] = {}
     for rule in rules:
         earlier = counted.get(rule.thing)
-        if _counts_in(rule, view) and (rule.stated or earlier is None or not earlier.stated):
+        if rule.stated or earlier is None or not earlier.stated:
             counted[rule.thing] = rule
     return list(counted.values())
-
-
-def _counts_in(rule: _Rule, view: ItemView) -> bool:
-    return rule.domain == GENERAL or view.domain is None or rule.domain == view.domain
 
 
 def _hits(view: ItemView, rule: _Rule) -> bool:

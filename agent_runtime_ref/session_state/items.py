@@ -30,7 +30,6 @@ class ItemView:
     texts: tuple[str, ...]  # everything that is said of it
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name in lower case -> values
     price: tuple[Money, ...] = ()  # several where it is a range; empty where it says none
-    domain: str | None = None  # None: any
 
     def says_of(self, category: str) -> tuple[str, ...]:
         """Return the values of the attribute that is called as a category of constraints, if there is one."""
@@ -40,7 +39,7 @@ class ItemView:
 
 
 def view_of(item: Any) -> ItemView:
-    """Return what a mapping says: every text below it, its attributes, `price` and `currency`, `domain`.
+    """Return what a mapping says: every text below it, its attributes, `price` and `currency`.
 
     Raises:
         DocumentTypeError: it is no mapping; the application has to say how it is read.
@@ -53,12 +52,10 @@ def view_of(item: Any) -> ItemView:
             for name, value in part.items():
                 if str(name).lower() not in _NO_WORDS:
                     attributes.setdefault(str(name).lower(), tuple(_texts(value, 1)))
-    domain = item.get("domain")
     return ItemView(
         texts=tuple(_texts(item, 0)),
         attributes=attributes,
         price=tuple(_price(item)),
-        domain=domain if isinstance(domain, str) and domain.strip() else None,
     )
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "DENIALS_AFTER",
     "DENIALS_BEFORE",
     "DENIALS_OF_TWO",
+    "EATEN",
     "FILLERS",
     "IMITATIONS",
     "MADE_OF",
@@ -23,22 +24,25 @@ __all__ = [
     "UNRELATED",
 ]
 
-# One thing a line: its words in English, then in Chinese, in both ways of writing where they differ.
+# One thing a line: its words in English, then in Chinese, in both ways of writing where they differ; `_` is
+# the blank of a phrase. What `~` precedes names the thing and is not looked for, since as a word it means
+# other things too; what `^` precedes is looked for and does not name it.
 _GROUPS = """
 plastic 塑料 塑胶 塑膠
 leather 皮革 真皮 皮
 metal 金属 金屬
 wood wooden 木头 木質 木质 木
 glass 玻璃
-cotton 棉 纯棉
+cotton 棉 纯棉 全棉
 wool woolen woollen 羊毛
 polyester 涤纶 滌綸 聚酯
+synthetic synthetics 化纤 化纖
 silk 丝绸 真丝 蚕丝
-rubber 橡胶 橡膠
+rubber latex 橡胶 橡膠 乳胶
 paper 纸质 纸
-ceramic 陶瓷
+ceramic ceramics 陶瓷
 fur 皮草 毛皮
-羽绒 羽絨
+~down goose_down duck_down down_jacket down_filled 羽绒 羽絨
 linen 亚麻 亞麻
 nylon 尼龙 尼龍
 bamboo 竹子 竹制 竹
@@ -52,27 +56,62 @@ yellow 黄色 黃色 黄
 pink 粉色 粉红
 purple 紫色 紫
 grey gray 灰色 灰
-brown 棕色 褐色
+brown 棕色 褐色 咖啡色
+beige 米色
+~orange_color ^orange 橙色 橘色
 gold golden 金色
 silver 银色 銀色
 peanut 花生
+nut 坚果 堅果
+shellfish 贝类 甲壳类
+seafood 海鲜 海鮮
+dairy 乳制品 奶制品
+lactose 乳糖
 milk 牛奶
+wheat 小麦
+gluten 麸质 麩質
+egg 鸡蛋 雞蛋
+soy soya 大豆 豆制品
+sesame 芝麻
+honey 蜂蜜
 sugar 糖
 pork 猪肉 豬肉
 beef 牛肉
 mutton lamb 羊肉
 chicken 鸡肉 雞肉
-seafood 海鲜 海鮮
+meat 肉 荤
+red_meat 红肉
+fish 鱼 魚
 cilantro coriander 香菜
-garlic 大蒜
-spicy 辣
-gluten 麸质 麩質
-alcohol 酒精
+onion 洋葱
+garlic 大蒜 蒜
+mushroom 蘑菇 菌菇
+olive 橄榄
+coconut 椰子
+tomato 番茄 西红柿
+spicy ~spicy_food 辣 麻辣
+sweets 甜食 甜品
+~fried_food fried deep_fried 油炸
+palm_oil 棕榈油
+coffee 咖啡
+tea 茶
+green_tea 绿茶
+alcohol 酒精 酒
 caffeine 咖啡因
 """
-SAME: dict[str, frozenset[str]] = {
-    word: frozenset(line.split()) for line in _GROUPS.split("\n") for word in line.split()
-}
+
+
+def _groups() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for line in _GROUPS.split("\n"):
+        words = [word.replace("_", " ") for word in line.split()]
+        names = frozenset(word.removeprefix("^") for word in words if word[0] != "~")
+        found |= {word.removeprefix("~"): names for word in words if word[0] != "^"}
+    return found
+
+
+# A word that names a thing -> all words by which it is found.
+SAME = _groups()
 
 # "no plastic", "non-plastic", "without any plastic"; a filler may stand between.
 DENIALS_BEFORE = frozenset("no non not without zero sans neither nor isn't aren't".split())
@@ -117,8 +156,12 @@ QUALITIES = frozenset("色质質制製料材革味款系调調的底")
 BEARERS = frozenset(
     "鞋包带帶衣具箱靴夹夾裤褲套椅垫墊袋盒桌床柜櫃帽袜襪裙杯锅鍋壶壺碗盘盤凳篮籃毯巾衫架板箸筷框"
 )
+# What is eaten is in nearly every word that has its character, so there it is the exceptions that are listed.
+EATEN = frozenset("肉鱼魚糖酒茶蒜辣荤")
 # Words in which the character has become something else, although a rule above would fit.
-UNRELATED = frozenset("红包 紅包 黑板 白板 白带 ".split())
+UNRELATED = frozenset(
+    "红包 紅包 黑板 白板 白带 肌肉 多肉 鱼竿 鱼尾 鳄鱼 木鱼 酒店 酒红 酒杯 酒架 茶几 茶杯 茶色 茶壶 火辣".split()
+)
 
 # Common words that may straddle the border of a longer one: 黄金属于 holds no 金属, 和服务 no 和服.
 STRADDLING = frozenset(

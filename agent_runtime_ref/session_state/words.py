@@ -151,7 +151,7 @@ def _in_run(run: str, name: str) -> bool:
 def _stands_alone(before: str, name: str, after: str) -> bool:
     if name + after[:1] in lexicon.UNRELATED or before[-1:] + name in lexicon.UNRELATED:
         return False
-    if not before and not after:
+    if name in lexicon.EATEN or (not before and not after):
         return True
     return before[-1:] in lexicon.MADE_OF or after[:1] in lexicon.QUALITIES or after[:1] in lexicon.BEARERS
 

@@ -154,17 +154,23 @@ def test_the_users_later_word_sets_a_standing_dislike_aside_for_this_session() -
 
 
 def test_a_constraint_counts_in_its_domain() -> None:
-    """A dislike for shoes says nothing of boxes; an item that names no domain is held to everything."""
-    sandal = {"id": "sandal", "title": "plastic sandal", "domain": "shoes"}
-    crate = {"id": "crate", "title": "plastic crate", "domain": "home"}
-    bare = {"id": "bare", "title": "plastic thing"}
+    """Said of shoes it says nothing of boxes, where the application says what is picked; else it counts."""
+    said = [finding("plastic", domain="shoes")]
+    with in_turn(merge(SessionState(), said)):
+        assert "box" in ids(Enforcer(domain="home").apply(ITEMS))
+        assert "box" not in ids(Enforcer(domain="shoes").apply(ITEMS))
+        assert "box" not in ids(Enforcer().apply(ITEMS))
+    # Of two about one thing the later counts where both do.
+    with in_turn(merge(SessionState(), [finding("plastic"), like("plastic", domain="shoes")])):
+        assert "box" in ids(Enforcer(domain="shoes").apply(ITEMS))
+        assert "box" not in ids(Enforcer(domain="home").apply(ITEMS))
 
-    result = enforced(finding("plastic", domain="shoes"), items=[sandal, crate, bare])
 
-    assert ids(result) == ["crate"]
-    # Said of everything later, it counts everywhere; of two about one thing the later counts.
-    result = enforced(finding("plastic"), like("plastic", domain="shoes"), items=[sandal, crate])
-    assert ids(result) == ["sandal"]
+def test_an_item_cannot_choose_what_it_is_held_to() -> None:
+    """A domain that an item claims for itself takes nothing from a constraint."""
+    claims = [{"id": "x", "title": "plastic thing", "domain": "elsewhere"}]
+
+    assert ids(enforced(finding("plastic", domain="shoes"), items=claims)) == []
 
 
 def test_the_innocent_live() -> None:
@@ -278,7 +284,6 @@ def test_parallel_tasks_never_see_each_others_constraints() -> None:
 
 def test_an_inferred_wish_for_one_domain_does_not_lift_what_was_said_of_all() -> None:
     """The user's own word counts in every domain until he takes it back."""
-    sandal = {"id": "sandal", "title": "plastic sandal", "domain": "shoes"}
     guess = like("plastic", domain="shoes", stated=False)
-
-    assert ids(enforced(finding("plastic"), guess, items=[sandal])) == []
+    with in_turn(merge(SessionState(), [finding("plastic"), guess])):
+        assert "box" not in ids(Enforcer(domain="shoes").apply(ITEMS))

@@ -36,6 +36,11 @@ SPEAK = [
     ("蓝裙", "blue"),
     ("木桌", "wood"),
     ("中辣", "辣"),
+    ("麻辣香锅", "spicy"),
+    ("烤鱼片", "fish"),
+    ("羊毛衫", "wool"),
+    ("An orange scarf", "orange-color"),
+    ("A duck down parka", "down"),
 ]
 KEEP_SILENT = [
     ("neural plasticity", "plastic"),
@@ -58,6 +63,10 @@ KEEP_SILENT = [
     ("去皮", "皮"),
     ("皮特的书", "皮"),
     ("皮肤护理", "皮"),
+    ("Sit down", "down"),
+    ("茶几", "tea"),
+    ("鳄鱼纹", "fish"),
+    ("酒店用品", "alcohol"),
     ("皮卡丘", "leather"),
     ("调皮", "皮"),
     ("蓝牙耳机", "blue"),
