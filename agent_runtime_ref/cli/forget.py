@@ -29,7 +29,8 @@ def add_parser(subparsers: Any) -> None:
         description=(
             "Remove everything about a subject within a tenant, and print the receipt: counts and digests\n"
             "by class, and what it does not cover. Whoever holds the store is its operator: that is the\n"
-            "role unless --role names others."
+            "role unless --role names others. What the subject asked for in threads of the tenant goes too,\n"
+            "in the folder of sessions that the environment names."
         ),
         epilog=example(
             "forget --subject person-7 --tenant acme --principal dpo --store sqlite:memory.db --dry-run",
@@ -45,14 +46,21 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the receipt and return the exit code."""
     from agent_runtime_ref.clock import SystemClock, timestamp
+    from agent_runtime_ref.session_state import Sessions
 
     require_named_store(args)
     style = format_of(args)
     with reported(style), opened(args) as memory:
         caller = caller_of(args, roles=(OPERATOR,))
         receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
+        threads = Sessions(memory).forget(args.subject, caller=caller, dry_run=args.dry_run)
         # Whoever files the receipt needs to know where and when as well.
-        filed = {"store": memory.store_url, "tenant_id": args.tenant, "at": timestamp(SystemClock().now_us())}
+        filed = {
+            "store": memory.store_url,
+            "tenant_id": args.tenant,
+            "at": timestamp(SystemClock().now_us()),
+            "threads": threads,
+        }
         print_document(filed | receipt.to_document(), style)
         if is_volatile(memory.store_url):
             note(f"store `{memory.store_url}` ends with this command; nothing else was changed")

@@ -29,6 +29,7 @@ NOT_COVERED = (
     "source, kind and provenance of the forgotten records in the decision log",
     "keyed digests of the forgotten content, kept so that it is not learned again",
     "keyed digests of who wrote the records that wait in quarantine, kept until these are reviewed",
+    "constraints and turns in folders of sessions that `Sessions.forget` did not go through",
 )
 
 

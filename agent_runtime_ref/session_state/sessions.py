@@ -183,8 +183,8 @@ class Sessions:
         place = Place.of(thread_id, caller, self._root)
         return self._cleared(place, caller) if place.folder.is_dir() else False
 
-    def forget(self, subject: str, *, caller: Caller) -> int:
-        """Remove every thread of a person, as part of forgetting him; returns how many there were.
+    def forget(self, subject: str, *, caller: Caller, dry_run: bool = False) -> int:
+        """Remove every thread of a person, as part of forgetting him; returns how many there are or were.
 
         Raises:
             PolicyDeniedError: the caller is neither that person nor has a role that may erase.
@@ -193,10 +193,11 @@ class Sessions:
         if not folder.is_dir():
             return 0
         threads = sorted(path.name for path in folder.iterdir() if path.is_dir())
-        for name in threads:
-            self._cleared(Place(self._root, folder.name, name), caller)
-        with suppress(OSError):  # somebody may have begun a thread meanwhile
-            folder.rmdir()
+        if not dry_run:
+            for name in threads:
+                self._cleared(Place(self._root, folder.name, name), caller)
+            with suppress(OSError):  # somebody may have begun a thread meanwhile
+                folder.rmdir()
         return len(threads)
 
     def _cleared(self, place: Place, caller: Caller) -> bool:

@@ -155,3 +155,18 @@ def test_a_thread_has_to_be_named(command: Command, words: list[str]) -> None:
 
     assert code == 2
     assert len(err.splitlines()) == 1
+
+
+def test_forgetting_a_person_takes_the_threads(command: Command, home: Path, tmp_path: Path) -> None:
+    """`forget` counts the threads of a subject in a dry run, and removes them with the records."""
+    from agent_runtime_ref import GovernedMemory
+
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    GovernedMemory.open(url).close()
+    words = ["forget", "--subject", "local-user", "--tenant", "local", "--principal", "dpo", "--store", url]
+
+    assert command(*words, "--dry-run").document["threads"] == 1
+    assert len(list(home.glob("*/*/pt.json"))) == 1
+    assert command(*words).document["threads"] == 1
+
+    assert list(home.rglob("*")) == []
