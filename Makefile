@@ -14,7 +14,7 @@ LOCK_HEADER := \# Written by `make lock` from pyproject.toml, for Python 3.11 to
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test docs lint lint-rego parity test-wheel bench bench-large bench-peers bench-recall eval-detectors mutation lock clean
+.PHONY: help setup demo test docs lint lint-rego parity test-wheel bench bench-large bench-peers bench-recall eval-detectors eval-curator mutation lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,9 @@ bench-recall: $(STAMP)  ## how well each ranker recalls, on a labelled set in En
 
 eval-detectors: $(STAMP)  ## how many attacks the detectors catch, and how many harmless texts they flag
 	@$(BIN)/python -m tests.eval_detectors
+
+eval-curator: $(STAMP)  ## how well the curator tells a preference from a wish for now, in English and Chinese
+	@$(BIN)/python -m tests.eval_curator
 
 mutation: $(STAMP)  ## change the policies in small ways, and see that their tests notice each
 	@$(BIN)/agent-runtime-ref policy test --mutate
