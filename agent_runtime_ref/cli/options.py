@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.cli.terminal import note
@@ -59,6 +59,23 @@ def add_caller(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--role", action="append", metavar="ROLE", default=None, help="a role; may be repeated"
     )
+
+
+def add_user(parser: argparse.ArgumentParser, title: str) -> Any:
+    """Add whose it is and who acts, the user himself by default; returns the group."""
+    group = parser.add_argument_group(title)
+    group.add_argument(
+        "--user",
+        type=worded,
+        metavar="USER",
+        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
+    )
+    group.add_argument(
+        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: local"
+    )
+    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who acts; default: the user")
+    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
+    return group
 
 
 def caller_of(args: argparse.Namespace, *, roles: tuple[str, ...] = (), subject: str | None = None) -> Caller:

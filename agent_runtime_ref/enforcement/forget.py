@@ -13,15 +13,15 @@ from typing import Any
 from agent_runtime_ref.contracts import Caller, Decision, ForgetReceipt
 from agent_runtime_ref.enforcement.attributes import Attributes
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
+from agent_runtime_ref.enforcement.removals import PATH, refused_removal
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
-from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError
+from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.stores.base import ForgetCounts, Store
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import gate_span
 
-PATH = "memory/write/decision"
 NOT_COVERED = (
     "backups and copies of the store that were made before",
     "what was already sent to a collector, a prompt or a model",
@@ -80,7 +80,7 @@ class ForgetGate:
         answer = ruling.document
         rows = [*answer["deny"], *answer["quarantine"], *answer["obligations"]]
         if answer["allowed"] != [0] or rows:
-            self._refuse(call, document, answer["deny"], ruling.duration_ns)
+            raise refused_removal(self._recorder, call, document, answer["deny"], ruling.duration_ns)
         decision = self._recorder.decision(call, "allow", (), duration_ns=ruling.duration_ns)
         # Asked for here, because the store must not be asked for a key inside its own transaction.
         pseudonym = self._attributes.pseudonyms.of(call.caller.tenant_id, subject, subject)
@@ -101,17 +101,6 @@ class ForgetGate:
             self._attributes.pseudonyms.drop()
         self._recorder.mirror(kept, lines, read=False)
         return _receipt(counts, decision, dry_run)
-
-    def _refuse(
-        self, call: Call, document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], duration_ns: int
-    ) -> None:
-        refusals = list(rows) or [{"rule_id": "GATE", "reason": "not_permitted"}]
-        decision = self._recorder.decision(call, "deny", refusals, duration_ns=duration_ns)
-        event = self._recorder.event(call, "memory_forgotten", decision, {}, decides=True)
-        result = {"allow": False, "effect": "deny", "deny": refusals}
-        line = self._recorder.line(call, decision, PATH, document, result)
-        self._recorder.keep([line], [event], read=False, tenant_id=call.caller.tenant_id)
-        raise PolicyDeniedError(decision)
 
     def _event(
         self, call: Call, decision: Decision, pseudonym: str, counts: ForgetCounts, dry_run: bool

@@ -19,7 +19,7 @@ from agent_runtime_ref.stores.base import Queued, Rejected, SearchRequest, Store
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry.events import Event
 
-__all__ = ["RECORDS_MAX", "Meant", "Removal", "Removals", "key_tombstone"]
+__all__ = ["RECORDS_MAX", "Meant", "Removal", "Removals", "key_tombstone", "refused_removal"]
 
 PATH = "memory/write/decision"
 # Of one call, every revision counted; what is asked about at once must stay within an engine's bound.
@@ -95,7 +95,7 @@ class Removals:
         answer = ruling.document
         rows = [*answer["deny"], *answer["quarantine"], *answer["obligations"]]
         if rows or list(answer["allowed"]) != list(range(len(records))):
-            raise self._refused(call, document, answer["deny"], ruling.duration_ns)
+            raise refused_removal(self._recorder, call, document, answer["deny"], ruling.duration_ns)
         share = ruling.duration_ns // len(records)
         shown = document["candidates"]
         return [
@@ -114,17 +114,6 @@ class Removals:
                 for one in records
             ],
         }
-
-    def _refused(
-        self, call: Call, document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], duration_ns: int
-    ) -> PolicyDeniedError:
-        refusals = list(rows) or [{"rule_id": "GATE", "reason": "not_permitted"}]
-        decision = self._recorder.decision(call, "deny", refusals, duration_ns=duration_ns)
-        event = self._recorder.event(call, "memory_forgotten", decision, {}, decides=True)
-        result = {"allow": False, "effect": "deny", "deny": refusals}
-        line = self._recorder.line(call, decision, PATH, document, result)
-        self._recorder.keep([line], [event], read=False, tenant_id=call.caller.tenant_id)
-        return PolicyDeniedError(decision)
 
     def _removal(
         self,
@@ -168,6 +157,23 @@ class Removals:
         if queued is None:
             raise RevisionConflictError(self._store.url, "the record is no longer in quarantine as it was")
         return queued
+
+
+def refused_removal(
+    recorder: Recorder,
+    call: Call,
+    document: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    duration_ns: int,
+) -> PolicyDeniedError:
+    """Write down that nothing was removed and why, and return the error that says so."""
+    refusals = list(rows) or [{"rule_id": "GATE", "reason": "not_permitted"}]
+    decision = recorder.decision(call, "deny", refusals, duration_ns=duration_ns)
+    event = recorder.event(call, "memory_forgotten", decision, {}, decides=True)
+    result = {"allow": False, "effect": "deny", "deny": refusals}
+    line = recorder.line(call, decision, PATH, document, result)
+    recorder.keep([line], [event], read=False, tenant_id=call.caller.tenant_id)
+    return PolicyDeniedError(decision)
 
 
 def key_tombstone(store_key: bytes, tenant_id: str, subject: str | None, key: str) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from agent_runtime_ref.cli.options import add_settings, require_writable, settings_of
+from agent_runtime_ref.cli.options import add_settings, add_user, require_writable, settings_of
 from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.resources import user_of
 
@@ -18,18 +18,7 @@ if TYPE_CHECKING:
 
 def add_whose(parser: argparse.ArgumentParser, *settings: str) -> None:
     """Add whose preferences they are, who acts, where they are, and the settings of the gates."""
-    group = parser.add_argument_group("whose preferences, and who acts")
-    group.add_argument(
-        "--user",
-        type=worded,
-        metavar="USER",
-        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
-    )
-    group.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: local"
-    )
-    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who acts; default: the user")
-    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
+    group = add_user(parser, "whose preferences, and who acts")
     group.add_argument(
         "--preferences",
         type=worded,

@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_runtime_ref.cli.options import add_settings, names_store, opened, require_writable, settings_of
+from agent_runtime_ref.cli.options import (
+    add_settings,
+    add_user,
+    names_store,
+    opened,
+    require_writable,
+    settings_of,
+)
 from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.resources import user_of
 
@@ -21,18 +28,7 @@ if TYPE_CHECKING:
 def add_thread(parser: argparse.ArgumentParser) -> None:
     """Add the thread, whose it is, who looks, and the settings."""
     parser.add_argument("thread", type=worded, metavar="THREAD", help="the id of the thread")
-    group = parser.add_argument_group("whose thread, and who acts")
-    group.add_argument(
-        "--user",
-        type=worded,
-        metavar="USER",
-        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
-    )
-    group.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: local"
-    )
-    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who acts; default: the user")
-    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
+    add_user(parser, "whose thread, and who acts")
     add_settings(parser)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreError
 from agent_runtime_ref.stores import relied
 from agent_runtime_ref.stores.base import CAPABILITIES, CommitOutcome, ForgetCounts, LogMode, WriteBatch
-from agent_runtime_ref.stores.held import HeldRecords, digests_of, doomed, forget_counts
+from agent_runtime_ref.stores.file_logged import FileLogged
+from agent_runtime_ref.stores.held import digests_of, doomed, forget_counts
 from agent_runtime_ref.stores.jsonl import files, intents
 from agent_runtime_ref.stores.jsonl.keys import KeyFile
 from agent_runtime_ref.stores.jsonl.lines import (
@@ -36,7 +37,7 @@ from agent_runtime_ref.telemetry import chain, diagnostics
 from agent_runtime_ref.telemetry.chain import Lines
 
 
-class JsonlStore(HeldRecords):
+class JsonlStore(FileLogged):
     """Keeps records in `path`, all log lines in `path` with `.log` appended, keys in the one with `.keys`."""
 
     durable = True
@@ -117,19 +118,6 @@ class JsonlStore(HeldRecords):
             raise
         return told.sealed if told else ()
 
-    def append_lines(self, lines: Sequence[str], *, read: bool) -> None:
-        """Log what is not part of a write; the lines of a read are not waited for until they are on disk."""
-        with self._alone():
-            self._log.append(lines, read=read)
-
-    def log(self, read: bool) -> Iterator[str]:
-        """The sealed lines; one file holds both kinds and gives all of them as the write log."""
-        return self._log.lines(read=read)
-
-    def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
-        """The same lines as they are in the file."""
-        return chain.behind(self._log.raw_lines(read=read), after)
-
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""
         with self._alone():
@@ -204,15 +192,6 @@ class JsonlStore(HeldRecords):
         """How often somebody was forgotten, by any process."""
         with self._opened():
             return self._file.header.forgets
-
-    def revision(self) -> int:
-        """The number of the last line of the store's own log."""
-        with self._alone():
-            return self._log.last_number()
-
-    def close(self) -> None:
-        """Refuse every further call; no file is open between two calls."""
-        self._closed = True
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
