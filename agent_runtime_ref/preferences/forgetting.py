@@ -53,7 +53,7 @@ def meant(
 ) -> tuple[Preference | None, tuple[Preference, ...]]:
     """Return the one preference that is meant, or None, and those that are near where it is None."""
     text = text_or_key.strip()
-    key = Key.parsed(text)
+    key = Key.read(text)
     if key is not None:
         same = [one for one in preferences if one.key == key]
     else:

