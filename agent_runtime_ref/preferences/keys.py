@@ -82,7 +82,7 @@ class Key(NamedTuple):
     @classmethod
     def read(cls, text: str) -> Key | None:
         """Return the key that somebody wrote, its parts as code derives them; None for what is none."""
-        parts = text.strip().split(":")
+        parts = text.strip().casefold().split(":")
         try:
             return cls.of(*parts) if len(parts) == 4 else None
         except PreferenceInvalidError:
