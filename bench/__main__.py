@@ -15,7 +15,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from bench import checks, grow, interfere, jsonl, memory, opa, postgres, read, replay, startup, write
+from bench import (
+    checks,
+    grow,
+    interfere,
+    jsonl,
+    memory,
+    opa,
+    postgres,
+    read,
+    replay,
+    startup,
+    telemetry,
+    write,
+)
 from bench.build import Bench, Scale, build, copied, grown
 from bench.cache import CHECKOUT, kept_folder
 from bench.data import Corpus
@@ -116,6 +129,7 @@ def _measure(account: Account, bench: Bench, scratch: Path, scale: Scale) -> Non
     after = work if scale.added == loaded else grown(bench, _others(scale.added))
     account.take("other tenants", lambda: grow.measure(bench, after, scale))
     account.take("beside a writer", lambda: interfere.measure(work, corpus, reads=600))
+    account.take("telemetry", lambda: telemetry.measure(work, corpus, scratch))
 
 
 def _others(records: int) -> Corpus:

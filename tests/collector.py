@@ -139,15 +139,22 @@ class Otelcol(Collector):
     def command(self) -> list[str | Path]:
         """How it is started."""
         http = {"endpoint": f"127.0.0.1:{self.port}"}
+        spans = str(self.folder / "spans.jsonl")
         config = self.folder / "otelcol.json"
         config.write_text(
             json.dumps(
                 {
                     "receivers": {"otlp": {"protocols": {"http": http}}},
-                    "exporters": {"file": {"path": str(self.output), "append": True}},
+                    "exporters": {
+                        "file": {"path": str(self.output), "append": True},
+                        "file/spans": {"path": spans, "append": True},
+                    },
                     "service": {
                         "telemetry": {"metrics": {"level": "none"}},
-                        "pipelines": {"logs": {"receivers": ["otlp"], "exporters": ["file"]}},
+                        "pipelines": {
+                            "logs": {"receivers": ["otlp"], "exporters": ["file"]},
+                            "traces": {"receivers": ["otlp"], "exporters": ["file/spans"]},
+                        },
                     },
                 }
             )

@@ -143,7 +143,9 @@ class Recorder:
         if decision is not None:
             who["decision_id"] = decision.decision_id
         decided = _decided(decision) if decision is not None and decides else {}
-        return Event(event_type, call.trace_id, call.at_us, {**who, **decided, **payload})
+        return Event(
+            event_type, call.trace_id, call.at_us, {**who, **otel.span_fields(), **decided, **payload}
+        )
 
     def line(
         self,

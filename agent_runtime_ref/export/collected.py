@@ -30,6 +30,13 @@ class Arrived:
     body: Any
     attributes: Mapping[str, Any]  # of a name that stands twice, the last
 
+    @property
+    def event_id(self) -> str | None:
+        """The id that it gives as its own; None where that could not be one."""
+        given = self.named("event_id")
+        # Half of a surrogate pair is no text that anybody can look for.
+        return given if isinstance(given, str) and given == given.encode(errors="ignore").decode() else None
+
     def named(self, name: str) -> Any:
         """The attribute of a payload field."""
         return self.attributes.get(EVENT_NAME_PREFIX + name)

@@ -48,6 +48,7 @@ class Cursor:
             CursorError: another process holds it, or it is no cursor.
         """
         self.path = path
+        self._is_saved = True
         self._lock = self._locked()
         try:
             self._chains = self._read()
@@ -60,14 +61,18 @@ class Cursor:
         return self._chains.get(chain, Reached())
 
     def move(self, chain: str, reached: Reached) -> None:
-        """Write down how far a chain was delivered, and wait until it is on disk.
+        """Note how far a chain was delivered; it counts for the next run once it is saved."""
+        self._is_saved = self._is_saved and self._chains.get(chain) == reached
+        self._chains[chain] = reached
+
+    def save(self) -> None:
+        """Write down what was noted, and wait until it is on disk.
 
         Raises:
             CursorError: it cannot be written.
         """
-        if self._chains.get(chain) == reached:
+        if self._is_saved:
             return
-        self._chains[chain] = reached
         document = {
             "version": _VERSION,
             "chains": {name: asdict(one) for name, one in sorted(self._chains.items())},
@@ -76,6 +81,7 @@ class Cursor:
             self._replace((json.dumps(document, indent=1) + "\n").encode())
         except OSError as error:
             raise self._error(f"cannot be written: {_reason(error)}") from error
+        self._is_saved = True
 
     def close(self) -> None:
         """Let other processes have it; an empty one is no cursor and goes."""

@@ -1,11 +1,12 @@
 """From the log to a receiver: batch after batch, and the cursor moves when a batch was acknowledged.
 
-Delivery is at least once. Whatever ends the process in the middle, the batch under way is sent again, and its
-events carry the ids that they had.
+Delivery is at least once. Whatever ends the process in the middle, the batches of its last second are sent
+again, and their events carry the ids that they had.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,8 @@ from agent_runtime_ref.export.outgoing import AllowList, Outgoing
 from agent_runtime_ref.runtime import Chain
 
 EVENTS_MAX = 128  # of a batch
-PAUSE_FIRST, PAUSE_MAX = 1.0, 30.0  # seconds between attempts at a receiver that is not there
+SAVE_SECONDS = 1.0  # to save means to wait for the disk, which those who write to the log wait for as well
+PAUSE_FIRST, PAUSE_MAX = 1.0, 10.0  # seconds between attempts at a receiver that is not there
 
 Say = Callable[[str], None]
 
@@ -43,6 +45,7 @@ class Delivery:
         allowed: AllowList | None = None,
         events_max: int = EVENTS_MAX,
         is_ending: Callable[[], bool] = lambda: False,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cursor = cursor
         self._sender = sender
@@ -50,6 +53,8 @@ class Delivery:
         self._allowed = allowed or AllowList()
         self._events_max = events_max
         self._is_ending = is_ending
+        self._monotonic = monotonic
+        self._saved_at = monotonic()
         self._continued: set[str] = set()
         self.report = Report()
 
@@ -61,7 +66,10 @@ class Delivery:
             CursorError: it cannot be written down how far the delivery has come.
         """
         self.report.unavailable = None
-        return all(self._drained(chain) for chain in chains)
+        try:
+            return all(self._drained(chain) for chain in chains)
+        finally:
+            self._cursor.save()
 
     def pending(self, chains: Iterable[Chain]) -> int:
         """How many events are still to be delivered."""
@@ -108,6 +116,9 @@ class Delivery:
         # INVARIANT: the receiver has the batch before the cursor says so.
         reached = self._cursor.of(chain).moved(batch.seq, batch.hash, failed=failed, cut=batch.cut)
         self._cursor.move(chain, reached)
+        if self._monotonic() - self._saved_at >= SAVE_SECONDS:
+            self._cursor.save()
+            self._saved_at = self._monotonic()
         self.report.sent += len(batch.events) - answer.rejected
         self.report.failed += failed
         self.report.cut += batch.cut

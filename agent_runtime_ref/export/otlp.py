@@ -20,6 +20,7 @@ from agent_runtime_ref.telemetry.events import EVENT_NAME_PREFIX
 from agent_runtime_ref.telemetry.otel import SCOPE
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.sdk._logs import ReadableLogRecord
 
 _PATH = "/v1/logs"
@@ -104,7 +105,6 @@ class Records:
 
     def of(self, events: Sequence[Outgoing]) -> list[ReadableLogRecord]:
         """Return the log records of `events`, in their order."""
-        from opentelemetry.context import Context
         from opentelemetry.sdk._logs import ReadableLogRecord
 
         self._made.clear()
@@ -112,7 +112,7 @@ class Records:
             self._logger.emit(
                 event_name=EVENT_NAME_PREFIX + event.event_type,
                 timestamp=event.at_us * 1000,
-                context=Context(),
+                context=_span_context(event),
                 severity_number=self._severity[event.severity],
                 severity_text=event.severity,
                 body=event.body,
@@ -122,6 +122,24 @@ class Records:
             ReadableLogRecord(one.log_record, self._resource, one.instrumentation_scope, one.limits)
             for one in self._made
         ]
+
+
+def _span_context(event: Outgoing) -> Context:
+    """The span that an event happened in, as far as it names one; none of the exporter's own."""
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+
+    ids = [_hexadecimal(event.payload.get(name)) for name in ("otel_trace_id", "otel_span_id")]
+    # Whether it was sampled is not known here; the log record is sent in either case.
+    span = trace.SpanContext(ids[0], ids[1], is_remote=True)
+    return trace.set_span_in_context(trace.NonRecordingSpan(span), Context()) if span.is_valid else Context()
+
+
+def _hexadecimal(text: object) -> int:
+    try:
+        return int(text, 16) if isinstance(text, str) else 0
+    except ValueError:
+        return 0
 
 
 def answer_of(body: bytes) -> Answer:

@@ -130,9 +130,9 @@ class Reconciler:
             yield event.event_id, chain.name, sealed.seq, sealed.hash, hour, line
 
     def _arrived(self, record: Arrived) -> None:
-        event_id = record.named("event_id")
+        event_id = record.event_id
         asked = "SELECT chain,seq,hash,line,arrivals FROM events WHERE event_id=?"
-        row = self._database.execute(asked, (event_id,)).fetchone() if isinstance(event_id, str) else None
+        row = self._database.execute(asked, (event_id,)).fetchone()
         if row is None:
             self._not_expected(record)
             return
@@ -160,8 +160,7 @@ class Reconciler:
         if position is not None and position.seq < self._first.get(position.chain, 0):
             self._result.cut += 1
         elif position is not None or record.event_name.removeprefix(EVENT_NAME_PREFIX) not in _BESIDE_THE_LOG:
-            event_id = record.named("event_id")
-            self._result.unexpected.append(event_id if isinstance(event_id, str) else "")
+            self._result.unexpected.append(record.event_id or "")
 
 
 class _Without(AllowList):

@@ -18,6 +18,8 @@ EVENT_NAME_PREFIX = "agent_memory."
 
 # Where the event's line stands in the decision log: carried by an event that leaves the process.
 _PLACE = ("log_chain", "log_seq", "log_hash")
+# The gate's span, where the application traces: what is exported later is still found beside it.
+_SPAN = ("otel_trace_id", "otel_span_id")
 _WHO = ("event_id", "session_id", "tenant_id", "principal_id", "agent_id")
 _DECISION = (
     "decision_id",
@@ -44,7 +46,9 @@ class EventType:
     @property
     def allowed(self) -> frozenset[str]:
         """Every payload field that such an event may carry."""
-        return frozenset((*_WHO, *_PLACE, *(_DECISION if self.decides else ("decision_id",)), *self.fields))
+        return frozenset(
+            (*_WHO, *_SPAN, *_PLACE, *(_DECISION if self.decides else ("decision_id",)), *self.fields)
+        )
 
 
 _ROWS = (

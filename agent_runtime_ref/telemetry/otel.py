@@ -49,6 +49,20 @@ def gate_span(operation: str, *, caller_attributes: Mapping[str, str]) -> Iterat
             raise
 
 
+def span_fields() -> dict[str, str]:
+    """Return the fields by which an event names the span it happens in; none where nobody traces."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return {}
+    span = trace.get_current_span().get_span_context()
+    if not span.is_valid:
+        return {}
+    return {
+        "otel_trace_id": trace.format_trace_id(span.trace_id),
+        "otel_span_id": trace.format_span_id(span.span_id),
+    }
+
+
 def is_listening() -> bool:
     """Tell whether the application has imported the API that events are handed to."""
     return "opentelemetry._logs" in sys.modules

@@ -164,6 +164,10 @@ def test_events_are_log_records_correlated_with_the_gates_span(store_url: str) -
         "agent_memory.memory_persisted",
     ]
     assert {record.span_id for record in logged} == {span.context.span_id}
+    # What is exported from the log later on finds the span by these.
+    assert {record.attributes["agent_memory.otel_span_id"] for record in logged} == {
+        trace.format_span_id(span.context.span_id)
+    }
     assert logged[0].attributes["agent_memory.effect"] == "allow"
     assert logged[0].attributes["agent_memory.event_type"] == "memory_write_decision"
     assert logged[0].timestamp == FrozenClock().now_us() * 1000

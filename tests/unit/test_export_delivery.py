@@ -288,3 +288,21 @@ def test_an_end_is_taken_between_two_batches(log: Path) -> None:
         assert export.pending() == 2
 
     assert recipient.ids == ids(1, 2, 3, 4)
+
+
+def test_the_cursor_is_saved_every_second_and_at_the_end(log: Path) -> None:
+    """Who is killed in between sends the batches of a second again, and none is lost."""
+    ticks = iter(range(100))
+    saved: list[str] = []
+    path = log.with_name(f"{log.name}.export")
+
+    def look(_: list[str]) -> Answer:
+        saved.append(path.read_text())
+        return TAKEN
+
+    with export_of(log, Recipient(look), events_max=1, monotonic=lambda: next(ticks) / 4) as export:
+        export.drain()
+
+    lines = [json.loads(text)["chains"]["log"]["seq"] if text else 0 for text in saved]
+    assert lines == [0, 0, 0, 0, 8, 8]
+    assert json.loads(path.read_text())["chains"]["log"]["seq"] == 12

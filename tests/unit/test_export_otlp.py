@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,17 @@ def test_a_log_record_has_name_time_severity_body_and_flat_attributes(receiver: 
     assert attribute(record, "agent_memory.rule_ids") == {"values": [{"stringValue": "MEM-R-1"}]}
     assert attribute(record, "agent_memory.limit") is None
     assert event_id(record) == "evt-001"
+
+
+def test_an_event_that_happened_in_a_span_is_correlated_with_it(receiver: Receiver) -> None:
+    """Also when it is exported long after the span; an id that is none is passed over."""
+    span = {"otel_trace_id": "0af7651916cd43dd8448eb211c80319c", "otel_span_id": "b7ad6b7169203331"}
+    sent(receiver.url, *events(event_body(1, **span), event_body(2, **span | {"otel_span_id": "rubbish"})))
+
+    inside, outside = records_of(receiver.lines)
+    ids = [base64.b64decode(inside[name]).hex() for name in ("traceId", "spanId")]
+    assert ids == [span["otel_trace_id"], span["otel_span_id"]]
+    assert "spanId" not in outside
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,17 @@ def test_what_the_log_does_not_have_is_told_apart(delivered: list[Document], tmp
     assert (cut.cut, cut.unexpected, cut.expected, cut.completeness) == (2, [], 4, 1.0)
 
 
+@pytest.mark.parametrize("value", [{"stringValue": "\ud800"}, {"intValue": "7"}, {}, None])
+def test_an_id_that_could_not_be_one_is_nobodys(
+    delivered: list[Document], tmp_path: Path, value: Document
+) -> None:
+    """The event that it may have been is missing, and the record is unexpected."""
+    forged = changed(delivered[0], partial(put, "agent_memory.event_id", value))
+    found = reconciled(tmp_path, [forged, *delivered[1:]])
+
+    assert (found.missing, found.unexpected) == (ids(1), [""])
+
+
 def test_a_line_of_the_log_that_was_changed_is_nothing_to_compare_with(
     delivered: list[Document], tmp_path: Path
 ) -> None:
@@ -215,7 +226,11 @@ def junk_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.floats(allow_nan=False),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["", "a", "7", "-1", "\ud800", "多", "agent_memory.kind"])
+    | st.floats(allow_nan=False),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
@@ -240,7 +255,7 @@ def test_junk_in_a_record_is_no_error_and_hides_no_other_one(
 ) -> None:
     """Whoever can write the file can write anything into it; what was left alone is found as it was."""
     documents = list(delivered)
-    for index, name, value in changes:
+    for index, name, value in sorted(changes, key=lambda one: one[1] == "attributes"):
         if "_" in name:
             documents[index] = changed(documents[index], partial(put, name, value))
         else:

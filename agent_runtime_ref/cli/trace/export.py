@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.runtime import LogReader
 
 EVERY_SECONDS = 1.0
+_NICER = 10  # what follows a log takes the time that those who write to it leave
 _SUFFIXES = {"otlp": ".export", "jsonl": ".export-jsonl"}
 
 
@@ -37,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
         description=(
             "Deliver the events of a decision log that have not been delivered: to an OpenTelemetry\n"
             "collector, or as JSON lines. How far the delivery came is kept in a small file beside the\n"
-            "log, the cursor, which moves when the collector has acknowledged a batch. An event may arrive\n"
+            "log, the cursor, which moves when the collector has acknowledged events. An event may arrive\n"
             "twice, under the same agent_memory.event_id. The variables OTEL_* are followed. With jsonl\n"
             "and without --output the report goes to standard error. The exit code is 1 where something\n"
             "is left or was refused."
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         ending = stack.enter_context(_ending())
         delivery = _delivery(args, kind, cursor, sender, ending)
         if args.follow:
+            os.nice(_NICER)
             delivery.follow(reader.chains, wait=ending.wait, every=_every(kind))
         else:
             delivery.drain(reader.chains())
