@@ -83,6 +83,13 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) 
     known = parser._option_string_actions
     if "--settings" not in known:
         parser.add_argument("--settings", metavar="FILE", default=default, help="a runtime.yaml")
+    if "--log-format" not in known:
+        parser.add_argument(
+            "--log-format",
+            choices=("console", "json"),
+            default=default,
+            help="how diagnostics look on standard error; default: console",
+        )
     if "--debug" not in known:
         flag = False if default is None else default
         parser.add_argument(
@@ -128,7 +135,12 @@ def _dispatched(argv: Sequence[str]) -> int:
         return 0
     if args.command is None:
         parser.error(f"which command? One of {', '.join(COMMANDS)}")
-    code: int = _module(COMMANDS[args.command][0]).run(args)
+    from agent_runtime_ref.cli import log_output
+    from agent_runtime_ref.telemetry import diagnostics
+
+    output = log_output.Output(log_output.format_of(args.log_format))
+    with diagnostics.told_by(output), diagnostics.bound(command=args.command):
+        code: int = _module(COMMANDS[args.command][0]).run(args)
     return code
 
 
@@ -152,7 +164,7 @@ def _first_word(argv: Sequence[str]) -> str | None:
     """Return the first word in `argv` that is no global option or its value: the command."""
     words = iter(argv)
     for word in words:
-        if word == "--settings":
+        if word in ("--settings", "--log-format"):
             next(words, None)
         elif not word.startswith("-"):
             return word

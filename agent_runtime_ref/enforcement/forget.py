@@ -54,7 +54,7 @@ class ForgetGate:
         named = tuple(dict.fromkeys(one for one in (caller.subject, subject) if one is not None))
         call = self._recorder.call(caller, "delete", trace_id=None, session_id=None, subjects=named)
         document = self._document(call, subject)
-        with gate_span("delete", caller_attributes={}):
+        with gate_span("delete"):
             try:
                 return self._forgotten(call, document, subject, dry_run)
             except EngineFailureError as failure:

@@ -170,7 +170,7 @@ class ReadGate:
     def _guarded(
         self, question: Question, answer: Callable[[], tuple[RetrievalResult, Answer]]
     ) -> tuple[RetrievalResult, Answer]:
-        with gate_span(question.call.operation, caller_attributes={}):
+        with gate_span(question.call.operation):
             try:
                 return answer()
             except EngineFailureError as failure:

@@ -18,7 +18,7 @@ from agent_runtime_ref.enforcement.attributes import Attributes
 from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
-from agent_runtime_ref.telemetry import diagnostics, otel, turns
+from agent_runtime_ref.telemetry import diagnostics, metrics, otel, turns
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import Considered, DecisionLine, decision_text, event_text
@@ -199,6 +199,7 @@ class Recorder:
         turn = turns.current()
         if turn is not None:
             turn.add(events)
+        self._measured(events)
         if self._trace is None and not otel.is_listening():
             return
         if isinstance(lines, Lines):
@@ -210,6 +211,13 @@ class Recorder:
             otel.emit(events)
         except Exception as error:
             diagnostics.warning("events_not_emitted", reason=type(error).__name__)
+
+    def _measured(self, events: Sequence[Event]) -> None:
+        try:
+            metrics.count(events)
+            otel.describe(events)
+        except Exception as error:
+            diagnostics.warning("events_not_measured", reason=type(error).__name__)
 
     def engine_failure(
         self, call: Call, failure: EngineFailureError, path: str, document: Mapping[str, Any], *, read: bool
@@ -224,12 +232,15 @@ class Recorder:
             "operation": call.operation,
         }
         event = self.event(call, "policy_engine_failure", decision, payload, decides=True)
-        diagnostics.error("policy_engine_failure", reason=failure.reason, operation=call.operation)
+        self._alarm("policy_engine_failure", call, reason=failure.reason)
         shown = {name: value for name, value in document.items() if name != "candidates"}
         result = {"allow": False, "effect": "deny", "deny": [row]}
         tenant_id = call.caller.tenant_id
         self.keep([self.line(call, decision, path, shown, result)], [event], read=read, tenant_id=tenant_id)
         return EngineFailureError(failure.reason, failure.detail, operation=call.operation, decision=decision)
+
+    def _alarm(self, name: str, call: Call, **fields: object) -> None:
+        diagnostics.error(name, operation=call.operation, call_trace_id=call.trace_id, **fields)
 
     def loaded(self) -> None:
         """Tell the mirrors which policies decide from now on."""
@@ -283,7 +294,7 @@ class Recorder:
             "error.type": type(failure).__name__,
             "error.code": failure.code,
         }
-        diagnostics.error("store_failure", code=failure.code, operation=call.operation)
+        self._alarm("store_failure", call, code=failure.code)
         event = Event("store_failure", call.trace_id, call.at_us, payload)
         lines = Lines.of(call.caller.tenant_id, [event_text(event)])
         read = call.operation in _READING

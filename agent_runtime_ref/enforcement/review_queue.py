@@ -80,7 +80,7 @@ class ReviewGate:
             RevisionConflictError: others kept changing what the record depends on.
             DecisionLogError: the decision could not be written down, so nothing was done.
         """
-        with gate_span(request.operation, caller_attributes={}):
+        with gate_span(request.operation):
             for _ in range(ATTEMPTS_MAX - 1):
                 try:
                     return self._attempted(request)

@@ -138,7 +138,7 @@ class RevisionGate:
         return self._recorder.call(caller, operation, trace_id=None, session_id=None, subjects=subjects)
 
     def _settled(self, call: Call, attempt: Callable[[], T]) -> T:
-        with gate_span(call.operation, caller_attributes={}):
+        with gate_span(call.operation):
             try:
                 for _ in range(ATTEMPTS_MAX - 1):
                     try:

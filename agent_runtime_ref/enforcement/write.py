@@ -104,7 +104,7 @@ class WriteGate:
         """Write a batch, in parts where an engine is asked too much, and add the outcomes of each part."""
         subjects = subjects_named(caller, *(item.candidate.subject for item in batch))
         call = self._recorder.call(caller, "write", trace_id=None, session_id=None, subjects=subjects)
-        with gate_span("write", caller_attributes={}):
+        with gate_span("write"):
             try:
                 outcomes += self._attempted(batch, call)
             except EngineFailureError as failure:

@@ -5,6 +5,7 @@ from agent_runtime_ref.export.collected import Arrived, arrived_in
 from agent_runtime_ref.export.cursor import Cursor, Reached
 from agent_runtime_ref.export.delivery import Delivery, Report
 from agent_runtime_ref.export.jsonl import FileSender, StreamSender
+from agent_runtime_ref.export.lag import backlog
 from agent_runtime_ref.export.outgoing import AllowList, Outgoing
 from agent_runtime_ref.export.reconcile import Reconciler, Reconciliation
 
@@ -23,4 +24,5 @@ __all__ = [
     "Sender",
     "StreamSender",
     "arrived_in",
+    "backlog",
 ]

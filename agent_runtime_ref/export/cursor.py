@@ -133,19 +133,37 @@ class Cursor:
             os.close(descriptor)
 
     def _read(self) -> dict[str, Reached]:
-        data = os.pread(self._lock, _BYTES_MAX, 0)
-        if not data:
-            return {}
-        try:
-            document = json.loads(data)
-            if document["version"] != _VERSION:
-                raise self._error(f"was written by another version of this program; {_REMEDY}")
-            return {name: _reached(one) for name, one in document["chains"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise self._error(f"is no cursor of an export; {_REMEDY}") from error
+        return _chains_in(os.pread(self._lock, _BYTES_MAX, 0), self.path)
 
     def _error(self, problem: str) -> CursorError:
         return CursorError(str(self.path), problem)
+
+
+def reached_in(path: Path) -> Mapping[str, Reached]:
+    """How far each chain was delivered, as the file says that its holder replaces; nothing where it is not.
+
+    Raises:
+        CursorError: it cannot be read, or is no cursor.
+    """
+    try:
+        with path.open("rb") as file:
+            return _chains_in(file.read(_BYTES_MAX), path)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CursorError(str(path), f"cannot be read: {_reason(error)}") from error
+
+
+def _chains_in(data: bytes, path: Path) -> dict[str, Reached]:
+    if not data:
+        return {}
+    try:
+        document = json.loads(data)
+        if document["version"] != _VERSION:
+            raise CursorError(str(path), f"was written by another version of this program; {_REMEDY}")
+        return {name: _reached(one) for name, one in document["chains"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CursorError(str(path), f"is no cursor of an export; {_REMEDY}") from error
 
 
 def _reached(document: Mapping[str, Any]) -> Reached:

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.export.answers import Answer, Sender
 from agent_runtime_ref.export.outgoing import Outgoing
+from agent_runtime_ref.telemetry.conventions import SCOPE
 from agent_runtime_ref.telemetry.events import EVENT_NAME_PREFIX
-from agent_runtime_ref.telemetry.otel import SCOPE
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -21,11 +21,13 @@ from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.policy.signing import Verification
 from agent_runtime_ref.policy.source import PolicySource, verification_of
+from agent_runtime_ref.runtime.observed import waiting
 from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
 from agent_runtime_ref.telemetry.logfile import rotation_of
 from agent_runtime_ref.telemetry.mask import Mask
+from agent_runtime_ref.telemetry.metrics import Gauges, Lag
 from agent_runtime_ref.telemetry.places import chain_name
 from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms
@@ -59,6 +61,7 @@ class OpenedMemory:
         )
         self._policies = PolicyReload(gates_of(bundle, engine, surroundings), origin)
         self._closed = False
+        self._gauges: Gauges | None = None
         self._gates.recorder.loaded()
 
     @property
@@ -235,6 +238,16 @@ class OpenedMemory:
         name = chain_name(self._store.log_mode, read=read)
         return iter((Chain(name, None, partial(self._store.raw_log, read)),))
 
+    def observe_metrics(self, *, lag: Lag | None = None) -> None:
+        """Have the application's metrics look up how many records wait for review, as often as they collect.
+
+        `lag` says by log how many events an exporter has not delivered (see `export.backlog`). Both look into
+        the store of all tenants; where who opened it may not, there is no number.
+        """
+        if self._gauges is not None:
+            self._gauges.close()
+        self._gauges = Gauges(depth=lambda: waiting(self._store, self.clock.now_us()), lag=lag)
+
     @property
     def is_chained_by_tenant(self) -> bool:
         """Whether the lines of each tenant are numbered by themselves."""
@@ -243,6 +256,8 @@ class OpenedMemory:
     def close(self) -> None:
         """Close the store and the engine."""
         self._closed = True
+        if self._gauges is not None:
+            self._gauges.close()
         self._policies.close()
         self._store.close()
         self._gates.engine.close()

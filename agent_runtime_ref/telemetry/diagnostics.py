@@ -1,29 +1,113 @@
 """Diagnostics: what an operator should hear about, through structlog, without content.
 
 structlog takes half a second to import, so it is imported when there is something to say. The library
-never configures it; the command and the application do. Unconfigured, it would print to standard
-output, which belongs to data, so that case goes to standard error.
+never configures it; the command says with `told_by` how its lines look, and an application configures
+structlog for itself. Where nobody did, a line goes to standard error: standard output belongs to data.
+
+Only the fields that are named here are said, whoever configured what: a list of what may leave cannot be
+outgrown by a new argument.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+# Field -> what it says. Ids of tenants, principals, sessions and records are none of them.
+FIELDS: Mapping[str, str] = {
+    "operation": "what was asked of a gate",
+    "call_trace_id": "the trace that the caller named, as the decision log has it",
+    "reason": "why, as a word or the class of an error",
+    "code": "the code of one of this package's errors",
+    "detail": "the sentence of an error about policies or their server",
+    "path": "the file that it is about",
+    "aside": "where a damaged file was put",
+    "size": "bytes that were cut off",
+    "lines": "lines that could not be read",
+    "changes": "changes that were taken back",
+    "metric": "the metric that could not be looked up",
+    "job": "the job after a reply",
+    "attempts": "how often it was tried",
+    "status": "what became of it",
+    "command": "the command that runs",
+    "trace_id": "of the span that is current, where the application traces",
+    "span_id": "of that span",
+}
+_TEXT_MAX = 500
+
+Say = Callable[[str, str, Mapping[str, object]], None]  # level, name, fields
+
+_say: Say | None = None
+_context: ContextVar[Mapping[str, object]] = ContextVar("agent_runtime_ref_diagnostics", default={})  # noqa: B039
 
 
 def warning(name: str, **fields: object) -> None:
     """Report something that went wrong without changing what was decided."""
-    _logger().warning(name, **fields)
+    _told("warning", name, fields)
 
 
 def error(name: str, **fields: object) -> None:
     """Report an alarm: a gate refused because something is broken."""
-    _logger().error(name, **fields)
+    _told("error", name, fields)
 
 
-def _logger() -> Any:
+@contextmanager
+def told_by(say: Say) -> Iterator[None]:
+    """Have every line of this process told by `say`, until the block ends."""
+    global _say
+    before, _say = _say, say
+    try:
+        yield
+    finally:
+        _say = before
+
+
+@contextmanager
+def bound(**fields: object) -> Iterator[None]:
+    """Have every line of this context carry `fields` as well, until the block ends."""
+    token = _context.set({**_context.get(), **fields})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def _told(level: str, name: str, fields: Mapping[str, object]) -> None:
+    allowed = _allowed({**_context.get(), **_span(), **fields})
+    if _say is not None:
+        _say(level, name, allowed)
+        return
     import structlog
 
     if structlog.is_configured():
-        return structlog.get_logger("agent_runtime_ref")
-    return structlog.wrap_logger(structlog.PrintLogger(file=sys.stderr))
+        logger = structlog.get_logger("agent_runtime_ref")
+    else:
+        logger = structlog.wrap_logger(structlog.PrintLogger(file=sys.stderr))
+    getattr(logger, level)(name, **allowed)
+
+
+def _allowed(fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields that may be said, in the order of the list, as numbers and short texts."""
+    return {name: _shown(fields[name]) for name in FIELDS if fields.get(name) is not None}
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def _span() -> dict[str, object]:
+    """The ids of the current span, in the form in which others show them."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    context = None if trace is None else trace.get_current_span().get_span_context()
+    if context is None or not context.is_valid:
+        return {}
+    return {
+        "trace_id": trace.format_trace_id(context.trace_id),
+        "span_id": trace.format_span_id(context.span_id),
+    }

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_runtime_ref.cli.reference import page as commands_page
 from agent_runtime_ref.linting.reference import lint_rules_page
 from docs.generate.from_code import errors_page, events_page
+from docs.generate.from_conventions import telemetry_page
 from docs.generate.from_policies import rules_page, settings_page
 from docs.generate.from_schemas import schemas_page
 
@@ -21,6 +22,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "rules.md": rules_page,
     "schemas.md": schemas_page,
     "settings.md": settings_page,
+    "telemetry.md": telemetry_page,
 }
 
 
