@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_runtime_ref.contracts import Finding
-from agent_runtime_ref.curator import RuleJudge
+from agent_runtime_ref.curator import ModelJudge, RuleJudge
+from agent_runtime_ref.curator.judging import believed
+from agent_runtime_ref.curator.model_judge import KEY, MODEL, URL
+from agent_runtime_ref.errors import GovernanceError
 from tests.eval_detectors import wilson
 
 CORPORA = Path(__file__).parent / "curator_eval"
@@ -152,22 +155,40 @@ def is_met(score: Score) -> bool:
     )
 
 
+def answering(judge: ModelJudge) -> Judge:
+    """Return a model's judge whose failures are counted instead of ending the run."""
+
+    def answer(text: str) -> list[Finding] | None:
+        try:
+            return believed(judge.judge(text), text)
+        except GovernanceError:
+            return None
+
+    return answer
+
+
 def main(arguments: Sequence[str] = ()) -> int:
     """Print the figures; return 1 if the rule judge misses a floor on the held-out part."""
     names = ("tuning",) if "--tuning" in arguments else ("tuning", "heldout")
+    parts = {name: corpus(name) for name in names}
     met = True
-    for name in names:
-        rows = corpus(name)
+    for name, rows in parts.items():
         print(f"rules, {name}: {len(rows)} utterances")
         scores = scored(RuleJudge().judge, rows)
         report(scores, with_ids=name == "tuning")
-        if name == "heldout":
-            met = is_met(scores["overall"])
-    if "heldout" in names:
+        met = is_met(scores["overall"]) if name == "heldout" else met
+    if "heldout" in parts:
         print(
             f"floors for standing on the held-out part: precision {PRECISION_MIN:.0%}, "
             f"recall {RECALL_MIN:.0%}, leakage at most {LEAKAGE_MAX:.0%}: {'met' if met else 'missed'}"
         )
+    model = ModelJudge.from_environment()
+    if model is None:
+        print(f"model: not configured ({URL}, {MODEL}, {KEY})")
+        return int(not met)
+    for name, rows in parts.items():
+        print(f"model, {name}: {len(rows)} utterances")
+        report(scored(answering(model), rows), with_ids=name == "tuning")
     return int(not met)
 
 

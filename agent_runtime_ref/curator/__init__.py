@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from agent_runtime_ref.curator.curator import CurationResult, Curator
+from agent_runtime_ref.curator.judging import Judge
+from agent_runtime_ref.curator.model_judge import JudgeBudget, ModelJudge
 from agent_runtime_ref.curator.rules.judge import RuleJudge
 
-__all__ = ["RuleJudge"]
+__all__ = ["CurationResult", "Curator", "Judge", "JudgeBudget", "ModelJudge", "RuleJudge"]

@@ -15,6 +15,9 @@ from agent_runtime_ref.errors.base import (
 from agent_runtime_ref.errors.command import (
     UsageError,
 )
+from agent_runtime_ref.errors.curator import (
+    JudgeError,
+)
 from agent_runtime_ref.errors.decisions import (
     ENGINE_FAILURE_REASONS,
     BundleError,
@@ -81,6 +84,7 @@ __all__ = [
     "DuplicateRecordError",
     "EngineFailureError",
     "GovernanceError",
+    "JudgeError",
     "LogNotContinuedError",
     "ModelError",
     "ModelNotConfiguredError",

@@ -185,6 +185,12 @@ _ROWS = (
         ("counts", "keys"),
     ),
     EventType(
+        "curation_failed",
+        "a judge gave no findings, so nothing of the turn was kept",
+        ("error.type", "error.code", "judge"),
+        severity="WARN",
+    ),
+    EventType(
         "background_compaction",
         "repetitions of a memory were merged into the earliest of them, after a turn",
         ("removed", "superseded", "kept"),

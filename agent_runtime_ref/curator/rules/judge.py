@@ -13,7 +13,7 @@ from agent_runtime_ref.curator.rules.standing import Statement, statements
 from agent_runtime_ref.curator.rules.text import CHARACTERS_MAX, HIDDEN, Clause, clauses, folded, hidden
 from agent_runtime_ref.curator.rules.things import Thing, is_nameless, several, thing_of
 
-__all__ = ["FINDINGS_MAX", "RuleJudge"]
+__all__ = ["FINDINGS_MAX", "RuleJudge", "is_silenced"]
 
 FINDINGS_MAX = 32
 # Nobody says more in a turn; a text of commas alone would otherwise be thousands of clauses.
@@ -36,7 +36,7 @@ class RuleJudge:
         """
         text = user_text[:CHARACTERS_MAX]
         plain = folded(text)
-        if _is_silenced(plain):
+        if is_silenced(plain):
             return []
         found: list[Finding] = []
         for finding in _findings(text, hidden(plain)):
@@ -45,7 +45,7 @@ class RuleJudge:
         return found[:FINDINGS_MAX]
 
 
-def _is_silenced(plain: str) -> bool:
+def is_silenced(plain: str) -> bool:
     """Say whether the utterance as a whole is not to be believed: an order to the machine, or irony."""
     vetoes = tables("untrusted")
     return first(vetoes["injected"], plain) is not None or first(vetoes["sarcastic"], plain) is not None

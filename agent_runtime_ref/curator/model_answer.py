@@ -1,0 +1,129 @@
+"""The form in which a model answers, and what is made of it.
+
+The form is checked before anything is believed: an answer with one wrong part is no answer, since nobody
+knows what the rest of it means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Amount, Finding
+from agent_runtime_ref.curator.rules.judge import FINDINGS_MAX
+from agent_runtime_ref.curator.rules.text import HIDDEN, folded, hidden
+from agent_runtime_ref.curator.rules.things import Thing, is_nameless, thing_of
+from agent_runtime_ref.errors import DocumentError, JudgeError
+
+__all__ = ["FORMAT", "findings_of"]
+
+_THING_CHARACTERS_MAX = 100
+_AMOUNT: dict[str, Any] = {
+    "type": ["object", "null"],
+    "properties": {
+        "value": {"type": "string", "description": "a decimal number, such as 300 or 12.5"},
+        "currency": {"type": ["string", "null"], "description": "ISO 4217; null where none is named"},
+        "bound": {"enum": ["max", "min"]},
+    },
+    "required": ["value", "currency", "bound"],
+    "additionalProperties": False,
+}
+_FINDING: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "scope": {"enum": ["session", "standing"]},
+        "polarity": {"enum": ["like", "dislike"]},
+        "thing": {"type": "string", "minLength": 1, "maxLength": _THING_CHARACTERS_MAX},
+        "quote": {"type": "string", "minLength": 1, "maxLength": CONTENT_CHARACTERS_MAX},
+        "anchor": {"enum": ["none", "budget", "category"]},
+        "amount": _AMOUNT,
+    },
+    "required": ["scope", "polarity", "thing", "quote", "anchor", "amount"],
+    "additionalProperties": False,
+}
+_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"findings": {"type": "array", "items": _FINDING, "maxItems": FINDINGS_MAX}},
+    "required": ["findings"],
+    "additionalProperties": False,
+}
+# As endpoints take it; one that does not know it answers in prose, and that is no answer.
+FORMAT: Mapping[str, Any] = {
+    "type": "json_schema",
+    "json_schema": {"name": "findings", "strict": True, "schema": _ANSWER},
+}
+
+
+def findings_of(content: str, user_text: str) -> list[Finding]:
+    """Return the findings of a model's answer that stand in the user's own words.
+
+    Raises:
+        JudgeError: the answer does not have the form.
+    """
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise JudgeError("malformed", "the answer is no JSON") from error
+    _check(answer)
+    own = hidden(folded(user_text))
+    try:
+        return list(_findings(answer["findings"], user_text, own))
+    except DocumentError as error:
+        raise JudgeError("malformed", error.path) from error
+
+
+def _check(answer: object) -> None:
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.validate(_ANSWER, answer)
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        raise JudgeError("malformed", "the answer does not have the form of findings") from error
+
+
+def _findings(answer: list[Mapping[str, Any]], user_text: str, own: str) -> Iterator[Finding]:
+    for one in answer:
+        if not _is_said(one["quote"], user_text, own) or is_nameless(folded(one["thing"])):
+            continue
+        finding = _finding(one)
+        if finding is not None:
+            yield finding
+
+
+def _is_said(quote: str, user_text: str, own: str) -> bool:
+    """Say whether the user says it himself: the words stand in his text, and not in what he quotes."""
+    start = user_text.find(quote)
+    while start >= 0:
+        if HIDDEN not in own[start : start + len(quote)]:
+            return bool(quote.strip())
+        start = user_text.find(quote, start + 1)
+    return False
+
+
+def _finding(one: Mapping[str, Any]) -> Finding | None:
+    """Return a finding as code makes it of a model's words; None for an anchor that cannot be."""
+    anchor = one["anchor"]
+    if anchor != "none" and one["scope"] != "session" or (one["amount"] is not None) != (anchor == "budget"):
+        return None
+    amount = None if one["amount"] is None else Amount(**one["amount"])
+    thing = _thing(one, amount)
+    return Finding(
+        one["scope"],
+        one["polarity"],
+        "soft",
+        thing.category,
+        thing.domain,
+        thing.slug,
+        one["quote"],
+        stated=False,
+        anchor=anchor,
+        amount=amount,
+    )
+
+
+def _thing(one: Mapping[str, Any], amount: Amount | None) -> Thing:
+    if amount is not None:
+        return Thing("budget", "general", f"budget-{amount.bound}")
+    category = "category" if one["anchor"] == "category" else None
+    return thing_of(folded(one["thing"]), category=category, around=folded(one["quote"]))
