@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from agent_runtime_ref.background.candidates import Proposer
+from agent_runtime_ref.background.compaction import Compaction
 from agent_runtime_ref.background.pending import Waiting
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.enforcement.runs import LateEnd
@@ -45,5 +46,5 @@ def jobs_of(memory: GovernedMemory, *, propose: Proposer, curation: Curation | N
         turn = waiting.turn
         return curation.curate_turn(turn.message, turn.reply, caller=turn.caller)
 
-    curating = [] if curation is None else [("curation", curate)]
-    return [(ENDED, end), ("candidates", write), *curating]
+    curating: list[Job] = [] if curation is None else [("curation", curate)]
+    return [(ENDED, end), ("candidates", write), *curating, ("compaction", Compaction(memory))]

@@ -28,6 +28,7 @@ from agent_runtime_ref.telemetry.trace import TraceFile
 from agent_runtime_ref.telemetry.words import Pseudonyms, Words
 
 if TYPE_CHECKING:
+    from agent_runtime_ref.enforcement.compact import CompactionGate
     from agent_runtime_ref.enforcement.forget import ForgetGate
     from agent_runtime_ref.enforcement.recall import Recaller
     from agent_runtime_ref.enforcement.review_queue import ReviewGate
@@ -98,6 +99,21 @@ class Gates:
 
         surroundings = self.surroundings
         return Recaller(reads=self.reads, counts=surroundings.counts, ids=surroundings.ids)
+
+    @property
+    def compactions(self) -> CompactionGate:
+        """The gate that merges repetitions; made when it is asked for."""
+        from agent_runtime_ref.enforcement.compact import CompactionGate
+
+        return CompactionGate(
+            point=self.point,
+            store=self.surroundings.store,
+            attributes=self.attributes,
+            recorder=self.recorder,
+            reads=self.reads,
+            settings=self.bundle.settings,
+            ids=self.surroundings.ids,
+        )
 
     @property
     def runs(self) -> RunGate:

@@ -81,8 +81,12 @@ class Removals:
             raise StoreCapabilityError(self._store.url, problem)
         return [match.record() for match in page.matches]
 
-    def decided(self, call: Call, records: Sequence[MemoryRecord], *, tombstones: bool) -> list[Removal]:
+    def decided(
+        self, call: Call, records: Sequence[MemoryRecord], *, tombstones: bool, repeats: bool = False
+    ) -> list[Removal]:
         """Return one removal for each of `records`; with `tombstones` their content is known when it returns.
+
+        `repeats` says that each repeats an earlier record of the same trust, which stays.
 
         Raises:
             PolicyDeniedError: the policy refuses one of them; the refusal is on record, and nothing may go.
@@ -90,7 +94,7 @@ class Removals:
         if not records:
             return []
         call = replace(call, operation="delete")
-        document = self._document(call, records)
+        document = self._document(call, records, repeats)
         ruling = self._point.write(document)
         answer = ruling.document
         rows = [*answer["deny"], *answer["quarantine"], *answer["obligations"]]
@@ -103,14 +107,15 @@ class Removals:
             for record, one in zip(records, shown, strict=True)
         ]
 
-    def _document(self, call: Call, records: Sequence[MemoryRecord]) -> dict[str, Any]:
+    def _document(self, call: Call, records: Sequence[MemoryRecord], repeats: bool) -> dict[str, Any]:
         words = self._attributes.words
+        said = {"repeats": True} if repeats else {}
         return {
             "operation": "delete",
             "now_ns": call.at_us * 1000,
             "caller": self._attributes.caller(call.caller),
             "candidates": [
-                {"tenant_id": words.safe(one.tenant_id), "subject": words.optional(one.subject)}
+                {"tenant_id": words.safe(one.tenant_id), "subject": words.optional(one.subject), **said}
                 for one in records
             ],
         }
@@ -126,9 +131,9 @@ class Removals:
         marks = self._marks(record) if tombstones else ()
         decision = self._recorder.decision(call, "allow", (), duration_ns=duration_ns)
         result = {"allow": True, "effect": "allow", "deny": []}
-        assert record.subject is not None, "only records about the caller's own subject are looked for"
+        subject, pseudonym = record.subject, self._attributes.pseudonyms.of
         payload = {
-            "subject": self._attributes.pseudonyms.of(record.tenant_id, record.subject, record.subject),
+            "subject": None if subject is None else pseudonym(record.tenant_id, subject, subject),
             "record_id": self._attributes.words.safe(record.memory_id),
             "counts": {record.memory_class: 1},
             "tombstones": len(marks),

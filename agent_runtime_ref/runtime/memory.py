@@ -24,6 +24,7 @@ from agent_runtime_ref.runtime.opened import OpenedMemory
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts.stored import StoredMemory
     from agent_runtime_ref.enforcement.chosen import Choose
+    from agent_runtime_ref.enforcement.compact import Compacted
     from agent_runtime_ref.enforcement.descent import Descent
     from agent_runtime_ref.enforcement.explain import Explanation
     from agent_runtime_ref.enforcement.removals import Meant
@@ -104,6 +105,11 @@ class GovernedMemory(OpenedMemory):
         """Return the caller's profile snapshot that was captured last, for the start of a conversation."""
         self._check(caller)
         return self._gates.recalls.latest_profile(caller=caller, purpose=purpose)
+
+    def compact(self, *, caller: Caller, purpose: str = "answer_generation") -> Compacted:
+        """Merge what repeats itself among the records that `caller` sees; see `CompactionGate.compact`."""
+        self._check(caller)
+        return self._gates.compactions.compact(caller=caller, purpose=purpose)
 
     def begin_run(self, message: str, *, caller: Caller, purpose: str, limit: int) -> Run:
         """Ask whether `caller` may have `message` answered for `purpose`; see `RunGate.begin`.

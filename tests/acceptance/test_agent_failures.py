@@ -68,7 +68,8 @@ def test_a_failing_model(memory: GovernedMemory, trace: Path, error: Exception, 
     assert (result.status, result.reply) == ("failed", "")
     assert said in result.error
     assert "hunter2" not in result.error
-    assert told(result)[-4:] == [
+    ended = told(result).index("run_failed")
+    assert told(result)[ended - 1 : ended + 3] == [
         "context_layers_built",
         "run_failed",
         "memory_write_decision",
@@ -341,7 +342,12 @@ def test_what_a_policy_refuses_is_no_failure(
     worker.submit(turn)
 
     assert worker.drain() is True
-    assert [event["event_type"] for event in events(trace)] == ["memory_write_decision"]
+    names = [event["event_type"] for event in events(trace)]
+    assert (names[0], "background_failed" in names, "memory_persisted" in names) == (
+        "memory_write_decision",
+        False,
+        False,
+    )
 
 
 def _marked(turn: Turn, memory: GovernedMemory) -> Turn:

@@ -28,7 +28,7 @@ BEFORE_THE_REPLY = [
     "context_layers_built",
     "run_complete",
 ]
-BEHIND_IT = ["memory_write_decision", "memory_persisted"]
+BEHIND_IT = ["memory_write_decision", "memory_persisted", "retrieval", "background_compaction"]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_a_turn_as_json(command: Command) -> None:
     assert [layer["name"] for layer in document["layers"]] == ["static", "session", "retrieved", "tool"]
     assert document["layers"][2]["record_ids"][0] == "mem-002"
     names = [event["event_type"] for event in document["events"]]
-    assert (names[0], names[-1]) == ("run_start", "memory_persisted")
+    assert (names[0], names[-1]) == ("run_start", "background_compaction")
     assert "context" not in document
 
 

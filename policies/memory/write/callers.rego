@@ -135,7 +135,7 @@ deny contains {"index": index, "rule_id": "MEM-W-119", "reason": "operation_unkn
 # title: Who may have records removed
 # description: >-
 #   A known caller removes the records of its own subject; those of another, only with a role that the
-#   settings name.
+#   settings name. A record about nobody in particular may go where it repeats an earlier one, which stays.
 # custom:
 #   rule_id: MEM-W-120
 #   severity: critical
@@ -151,6 +151,12 @@ deny contains {"index": index, "rule_id": "MEM-W-120", "reason": "erasure_not_pe
 
 erasure_permitted(candidate) if {
 	candidate.subject == input.caller.subject
+	input.caller.anonymous == false
+}
+
+erasure_permitted(candidate) if {
+	candidate.subject == null
+	candidate.repeats == true
 	input.caller.anonymous == false
 }
 

@@ -208,6 +208,25 @@ erasing := {
 	"an operator, of a list": {"role": "operator", "subject": [], "rules": {"MEM-W-121"}},
 }
 
+# What repeats an earlier record, which stays.
+repeating := {
+	"of nobody": {"subject": null, "said": true, "anonymous": false, "rules": set()},
+	"of oneself": {"subject": "user-1", "said": true, "anonymous": false, "rules": set()},
+	"of another": {"subject": "user-2", "said": true, "anonymous": false, "rules": {"MEM-W-120"}},
+	"anonymously": {"subject": null, "said": true, "anonymous": true, "rules": {"MEM-W-120"}},
+	"not said": {"subject": null, "said": false, "anonymous": false, "rules": {"MEM-W-120"}},
+}
+
+test_repeating[note] if {
+	some note, case in repeating
+	answer := decided({
+		"operation": "delete",
+		"caller": [set_("/anonymous", case.anonymous)],
+		"candidate": [set_("/subject", case.subject), {"op": "add", "path": "/repeats", "value": case.said}],
+	})
+	ids(answer.deny) == case.rules
+}
+
 test_erasing[note] if {
 	some note, case in erasing
 	answer := decided({

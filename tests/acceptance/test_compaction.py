@@ -1,0 +1,226 @@
+"""Compaction: a memory that was kept twice is kept once, by decisions, on every store."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref import AgentRuntime, GovernedMemory, PolicyDeniedError
+from agent_runtime_ref.enforcement import compact
+from agent_runtime_ref.enforcement.attributes import Inspection
+from agent_runtime_ref.testing import CountedIds, FrozenClock
+from tests.postgres import OPERATOR, PostgresProcess
+from tests.support import caller, candidate, events, note, query
+
+KINDS = ("memory", "sqlite", "jsonl", "file", "postgresql")
+
+
+@pytest.fixture(params=KINDS)
+def every_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store, one of each kind."""
+    if request.param == "memory":
+        return "memory:"
+    if request.param == "postgresql":
+        postgres: PostgresProcess = request.getfixturevalue("postgres")
+        return postgres.url(OPERATOR, request.getfixturevalue("database"))
+    return f"{request.param}:{tmp_path / 'memory'}"
+
+
+@pytest.fixture
+def store_url() -> str:
+    """In memory, where the store is not what a test is about."""
+    return "memory:"
+
+
+def written(memory: GovernedMemory, *provenances: str, **changes: Any) -> list[str]:
+    """Write the same memory once for each provenance, and return the ids."""
+    return [
+        memory.write(candidate(provenance=one, **changes), caller=caller()).record.memory_id
+        for one in provenances
+    ]
+
+
+def shown(memory: GovernedMemory) -> list[Any]:
+    """Return the records that user-42 is shown."""
+    return [hit.record for hit in memory.read(query(), caller=caller()).hits]
+
+
+def test_repetitions_are_merged_into_the_earliest(every_store: str) -> None:
+    """One record stays, the earliest, with the provenance of all; a second compaction finds nothing."""
+    clock = FrozenClock()
+    with GovernedMemory.open(every_store, clock=clock, ids=CountedIds()) as memory:
+        ids = []
+        for one in ("first_rule", "second_rule", "third_rule"):
+            ids += written(memory, one)
+            clock.advance(seconds=1)
+        own = written(memory, "first_rule", "second_rule", subject="user-42")
+        done = memory.compact(caller=caller())
+        again = memory.compact(caller=caller())
+        found = {record.memory_id: record for record in shown(memory)}
+
+    assert sorted(done.kept) == sorted((ids[0], own[0]))
+    assert sorted(done.removed) == sorted((*ids[1:], own[1]))
+    assert (again.kept, again.removed, again.superseded) == ((), (), ())
+    assert set(found) == {ids[0], own[0]}
+    assert found[ids[0]].scope == ("provenance:second_rule", "provenance:third_rule")
+    assert found[ids[0]].provenance == "first_rule"
+
+
+def test_what_was_merged_stays_merged(every_store: str) -> None:
+    """After a new start it is as it was left, the log's chain holds, and the same write adds nothing."""
+    if every_store == "memory:":
+        return  # it ends with the process
+    with GovernedMemory.open(every_store) as memory:
+        written(memory, "first_rule", "second_rule")
+        memory.compact(caller=caller())
+        before = shown(memory)
+    with GovernedMemory.open(every_store) as memory:
+        assert shown(memory) == before
+        assert (
+            memory.write(candidate(provenance="first_rule"), caller=caller()).duplicate_of
+            == before[0].memory_id
+        )
+        told = [json.loads(line) for line in memory.log_lines()]
+    assert [one["event_type"] for one in told if one["type"] == "event"].count("memory_not_persisted") == 0
+
+
+def test_what_others_were_derived_from_is_superseded_and_not_removed(every_store: str) -> None:
+    """Forgetting finds what was derived from somebody's records, so such a record stays, unread."""
+    with GovernedMemory.open(every_store) as memory:
+        own = written(memory, "first_rule", "second_rule", subject="user-42")
+        derived = candidate("It is so.", derived_from=(own[1],), subject="user-42")
+        child = memory.write(derived, caller=caller()).record
+        done = memory.compact(caller=caller())
+        assert (done.removed, done.superseded) == ((), (own[1],))
+        assert {record.memory_id for record in shown(memory)} == {own[0], child.memory_id}
+        memory.forget(subject="user-42", caller=caller())
+        assert shown(memory) == []
+
+
+def test_each_removal_is_a_decision(memory: GovernedMemory, trace: Path) -> None:
+    """The log has a decision for each record that went, and one event that sums up."""
+    ids = written(memory, "first_rule", "second_rule", "third_rule", subject="user-42")
+    before = len(list(memory.log_lines()))
+    memory.compact(caller=caller())
+
+    lines = [json.loads(line) for line in memory.log_lines()][before:]
+    decisions = [one for one in lines if one["type"] == "decision"]
+    assert [(one["input"]["operation"], one["result"]["effect"]) for one in decisions] == [
+        ("delete", "allow")
+    ] * 2
+    removals = [one["payload"]["record_id"] for one in lines if one.get("event_type") == "memory_forgotten"]
+    assert removals == ids[1:]
+    told = [event["payload"] for event in events(trace) if event["event_type"] == "background_compaction"]
+    assert [(one["removed"], one["superseded"], one["kept"]) for one in told] == [(2, 0, [ids[0]])]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"subject": "user-42"},
+        {"key": "queue"},
+        {"memory_class": "short_term"},
+        {"source": "user_confirmed_preference"},
+        {"content": "Support tickets go to the Support queue"},
+        {"tenant_id": "tenant-b"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_is_not_the_same_is_not_merged(memory: GovernedMemory, changes: dict[str, Any]) -> None:
+    """Another subject, key, class, trust, word or tenant is another memory."""
+    memory.write(candidate(), caller=caller())
+    asking = caller(tenant_id=changes.get("tenant_id", "tenant-acme"))
+    memory.write(candidate(**({"provenance": "other"} | changes)), caller=asking)
+    done = memory.compact(caller=caller())
+
+    assert (done.kept, done.removed) == ((), ())
+
+
+def test_nobody_elses_memory_is_merged(memory: GovernedMemory) -> None:
+    """A compaction sees what its caller sees, and no more."""
+    for one in ("first_rule", "second_rule"):
+        memory.write(
+            candidate(provenance=one, subject="user-7"),
+            caller=caller(principal_id="user-7", subject="user-7"),
+        )
+    assert memory.compact(caller=caller()).examined == 0
+
+
+def test_redacted_records_are_left_alone(memory: GovernedMemory) -> None:
+    """Two secrets that were taken out look the same; they were not."""
+    for secret in ("Z7Q2M4X8R5T1V9B3", "Y7Q2M4X8R5T1V9B4"):
+        memory.write(note("key AKIA" + secret, provenance=secret[:4].lower()), caller=caller())
+
+    assert len({record.content for record in shown(memory)}) == 1
+    assert memory.compact(caller=caller()).removed == ()
+
+
+def test_more_than_one_read_answers(memory: GovernedMemory) -> None:
+    """Many repetitions are merged in several rounds, with a bound on what one of them names."""
+    written(memory, *(f"rule_{number}" for number in range(130)))
+    done = memory.compact(caller=caller())
+
+    assert len(done.removed) == 129
+    assert len(shown(memory)) == 1
+    assert len(shown(memory)[0].scope) == compact.LABELS_MAX
+
+
+def test_a_refusal_leaves_all_as_it_was(memory: GovernedMemory, trace: Path) -> None:
+    """Where the policy does not let a record go, none goes, and the refusal is on record."""
+    nobody = caller(principal_id="anonymous")
+    written(memory, "first_rule", "second_rule")
+    done = memory.compact(caller=nobody)
+
+    assert done.removed == ()
+    assert [refused.decision.rule_ids for refused in done.refused] == [("MEM-W-120",)]
+    assert len(shown(memory)) == 2
+    with pytest.raises(PolicyDeniedError):
+        memory.compact(caller=caller(), purpose="anything")
+
+
+def test_a_record_that_changes_meanwhile_is_not_lost(
+    memory: GovernedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was seen and is another by now is neither removed nor written over."""
+    ids = written(memory, "first_rule", "second_rule", subject="user-42")
+    decided = compact.Removals.decided
+
+    def forgetting(*arguments: Any, **options: Any) -> Any:
+        removals = decided(*arguments, **options)
+        memory.forget(subject="user-42", caller=caller())
+        return removals
+
+    monkeypatch.setattr(compact.Removals, "decided", forgetting)
+    done = memory.compact(caller=caller())
+
+    assert done.removed == ()
+    inspection = Inspection(principal_id="op", limit=10, tenant_id="tenant-acme")
+    left = memory.inspect(inspection, caller=replace(caller(), principal_id="op", roles=("operator",))).hits
+    assert [hit.record.memory_id for hit in left if hit.record.memory_id in ids] == []
+
+
+def test_a_turn_compacts_behind_its_reply(memory: GovernedMemory) -> None:
+    """The work behind a turn merges what its user's memory holds twice, and says so."""
+    ids = written(memory, "first_rule", "second_rule")
+    with AgentRuntime.open(memory) as runtime:
+        result = runtime.run("Where do support tickets go?", caller=caller())
+        assert runtime.drain()
+
+    told = [event.payload for event in result.events if event.event_type == "background_compaction"]
+    assert [(one["removed"], one["kept"]) for one in told] == [(1, [ids[0]])]
+
+
+def test_a_large_memory_is_looked_through_less_often(memory: GovernedMemory) -> None:
+    """With thirty records it is done again after three turns."""
+    for number in range(29):
+        memory.write(note(f"note {number}", subject="user-42"), caller=caller())
+    with AgentRuntime.open(memory) as runtime:
+        results = [runtime.run(f"message {number}", caller=caller()) for number in range(5)]
+        assert runtime.drain()
+
+    names = [[event.event_type for event in one.events].count("background_compaction") for one in results]
+    assert names == [1, 0, 0, 0, 1]
