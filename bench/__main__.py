@@ -27,6 +27,7 @@ from bench import (
     replay,
     startup,
     telemetry,
+    turn,
     write,
 )
 from bench.build import Bench, Scale, build, copied, grown
@@ -112,6 +113,7 @@ def _measure(account: Account, bench: Bench, scratch: Path, scale: Scale) -> Non
     account.take("engines", lambda: opa.measure(rounds=300, thread_rounds=15))
     account.take("replay", lambda: replay.measure(scratch))
     account.take("PostgreSQL", lambda: postgres.measure(scratch, rounds=300))
+    account.take("turns", lambda: turn.measure(scratch, rounds=200))
     account.take("starts", lambda: startup.measure(rounds=15))
     if not bench.ready:
         account.take("building", lambda: build(bench))
