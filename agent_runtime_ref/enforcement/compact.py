@@ -166,7 +166,7 @@ class CompactionGate:
             session_id=None,
             subjects=subjects_named(caller, caller.own_subject),
         )
-        with gate_span("delete", caller_attributes={}):
+        with gate_span("delete"):
             try:
                 return self._attempted(call, groups, done)
             except EngineFailureError as failure:
