@@ -16,6 +16,7 @@ from typing import Any, Self
 from agent_runtime_ref.agent.layers import Context, Item, Layer, retrieved_items
 from agent_runtime_ref.agent.models import Model, OfflineModel
 from agent_runtime_ref.agent.result import TurnResult
+from agent_runtime_ref.agent.session import RecordedCuration, SessionLayer, StandingOf
 from agent_runtime_ref.agent.steps import Steps
 from agent_runtime_ref.agent.tools import Tool, Tools, recall_tool
 from agent_runtime_ref.background import (
@@ -41,6 +42,7 @@ from agent_runtime_ref.errors import (
 )
 from agent_runtime_ref.recall.render import render_remote_profile
 from agent_runtime_ref.runtime import GovernedMemory
+from agent_runtime_ref.session_state import Sessions, TurnConstraints, in_turn
 from agent_runtime_ref.telemetry import diagnostics
 from agent_runtime_ref.telemetry.turns import Told, inside
 
@@ -61,6 +63,7 @@ class AgentRuntime:
         settings: AgentSettings,
         model: Model,
         worker: BackgroundWorker,
+        session: SessionLayer,
         tools: Sequence[Tool] = (),
         owns_memory: bool = False,
     ) -> None:
@@ -69,6 +72,7 @@ class AgentRuntime:
         self._settings = settings
         self._model = model
         self._worker = worker
+        self._session = session
         self._owns_memory = owns_memory
         self._steps = Steps(model, Tools([recall_tool(memory), *tools]), settings)
         self._static = (Item.of("instructions", settings.instructions),)
@@ -86,11 +90,16 @@ class AgentRuntime:
         tools: Sequence[Tool] = (),
         curation: Curation | None = None,
         propose: Proposer = conversation_of,
+        sessions: Sessions | None = None,
+        standing: StandingOf | None = None,
     ) -> Self:
         """Return a runtime, and take up the background work of processes that died over the same store.
 
         `memory` is the caller's to close; without one it is opened as `config` says (a runtime.yaml, else the
-        environment and the defaults). `model` takes the place of the configured one.
+        environment and the defaults). `model` takes the place of the configured one. `sessions` say what the
+        user asked for in a thread (else those of the folder that the environment names), `standing` what he
+        never wants; both are enforced in every turn, and `curation` adds to them behind the reply. Exchanges
+        are kept in the thread as well where `sessions` are named.
 
         Raises:
             DocumentError, UsageError: the settings cannot be used.
@@ -101,12 +110,21 @@ class AgentRuntime:
         own = memory is None
         opened = GovernedMemory.from_settings(settings) if memory is None else memory
         try:
+            session = SessionLayer(sessions or Sessions(opened), standing)
+            if curation is not None and sessions is not None:
+                curation = RecordedCuration(curation, sessions)
             worker = BackgroundWorker(opened, curation=curation, propose=propose, pending=pending_of(opened))
             folder = pending_folder(opened)
             if folder is not None:
                 worker.take_over(taken_over(folder))
             return cls(
-                opened, settings=settings.agent, model=chosen, worker=worker, tools=tools, owns_memory=own
+                opened,
+                settings=settings.agent,
+                model=chosen,
+                worker=worker,
+                session=session,
+                tools=tools,
+                owns_memory=own,
             )
         except BaseException:
             if own:
@@ -161,9 +179,10 @@ class AgentRuntime:
         """Answer an admitted turn, write down how it ended, and hand it to the worker."""
         context, reply, failure = Context(static=self._static), "", None
         try:
-            self._gather(context, run, purpose)
+            asked = self._gather(context, run, purpose)
             self._keep(self._turn(message, "", "interrupted", run, purpose), run, context)
-            reply = self._steps.reply(message, context, run, purpose=purpose)
+            with in_turn(asked.state, asked.standing):
+                reply = self._steps.reply(message, context, run, purpose=purpose)
         except DecisionLogError:
             raise  # nothing more can be told; what waits in the file is, when the log is there again
         except Exception as error:
@@ -176,14 +195,16 @@ class AgentRuntime:
         said = None if failure is None else _sentence(failure)
         return self._result(run, context, told, status=status, reply=reply, error=said)
 
-    def _gather(self, context: Context, run: Run, purpose: str) -> None:
-        """Fill the layers that are there before the model is asked."""
+    def _gather(self, context: Context, run: Run, purpose: str) -> TurnConstraints:
+        """Fill the layers that are there before the model is asked; returns what the turn is held to."""
         result = run.retrieve()
         if result is not None:
             budget = self._settings.retrieved_bytes_max
             context.excluded = dict(result.exclusions)
             context.retrieved, context.left_out = retrieved_items(result, budget)
-        context.session = self._session_items(run, purpose)
+        asked = self._session.constraints(run.caller, purpose)
+        context.session = (*self._session_items(run, purpose), *self._session.items(asked))
+        return asked
 
     def _session_items(self, run: Run, purpose: str) -> tuple[Item, ...]:
         """Return what a conversation begins with; nothing where it has begun already."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -36,9 +36,10 @@ class Turn:
     user_text: str | None
     reply: str | None
     status: str = "complete"  # or failed, cancelled, refused
+    trace_id: str | None = None  # of the run that answered it
 
     def __post_init__(self) -> None:
-        texts = (self.user_text, self.reply)
+        texts = (self.user_text, self.reply, self.trace_id)
         if not _is_instant(self.at_us) or not all(isinstance(text, str | None) for text in texts):
             raise ValueError("a turn has an instant and texts")
         if self.status not in _STATUSES:
@@ -51,7 +52,12 @@ class Turn:
             "user_text": self.user_text,
             "reply": self.reply,
             "status": self.status,
+            "trace_id": self.trace_id,
         }
+
+    def is_again(self, other: Turn) -> bool:
+        """Tell whether this is the same turn as `other`, whenever it was added."""
+        return self.trace_id is not None and replace(self, at_us=other.at_us) == other
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
+from agent_runtime_ref.clock import Clock, Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, WriteReceipt
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
 from agent_runtime_ref.errors import PolicyDeniedError
@@ -77,15 +77,20 @@ class Sessions:
         ids: Ids | None = None,
         ttl: timedelta = TTL,
     ) -> None:
-        """Name the gates, and where files lie (else AGENT_RUNTIME_SESSIONS says); nothing is made."""
+        """Name the gates, and where files lie (else AGENT_RUNTIME_SESSIONS says); nothing is made.
+
+        The clock is that of the memory unless another is given.
+        """
         self._memory = memory
         self._root = sessions_folder() if folder is None else Path(folder)
-        self._clock = clock or SystemClock()
+        self._clock = clock or memory.clock
         self._ids = ids or RandomIds()
         self._ttl = ttl
 
     def load(self, thread_id: str, *, caller: Caller, purpose: str = "answer_generation") -> SessionState:
         """Return the constraints in force in a thread of the caller's subject; empty where there are none.
+
+        Where there is no file nothing is read, and so nothing decided.
 
         Raises:
             PolicyDeniedError: the policy does not let the caller read them; no turn may begin without them.
@@ -99,11 +104,13 @@ class Sessions:
         """Return what `load` returns, and why it may be empty; a damaged file stays without `aside`."""
         place = Place.of(thread_id, caller, self._root)
         try:
-            kept = files.read(place, files.PT, KeptState.of) or KeptState()
+            kept = files.read(place, files.PT, KeptState.of)
         except files.DamagedError as damage:
             self._decide_read(place, NOBODY, caller, purpose)
             path = self._set_aside(place, files.PT, KeptState.of) if aside else None
             return Loaded(EMPTY, damaged=damage.reason, aside=path)
+        if kept is None:
+            return Loaded(EMPTY)
         self._decide_read(place, kept.life or NOBODY, caller, purpose)
         if self._is_over(kept):
             return Loaded(EMPTY, expired=True)
@@ -150,6 +157,7 @@ class Sessions:
         """Add an exchange to a thread's turns.json and return it as it was kept.
 
         Both texts pass the write gate. What it refuses or holds back is None, what it redacts is redacted.
+        A turn that is added again under the caller's trace, as after a crash, is the one that is there.
         """
         place = Place.of(thread_id, caller, self._root)
         with files.locked(place), self._swept(place):
@@ -157,7 +165,9 @@ class Sessions:
             life = kept.life or self._ids.new("session")
             now_us = self._clock.now_us()
             admitted = [self._admitted(text, life, caller) for text in (user_text, reply)]
-            turn = Turn(now_us, admitted[0], admitted[1], status)
+            turn = Turn(now_us, admitted[0], admitted[1], status, caller.trace_id)
+            if kept.turns and turn.is_again(kept.turns[-1]):
+                return kept.turns[-1]
             turns = (*kept.turns, turn)[-TURNS_MAX:]
             files.write(place, files.TURNS, KeptTurns(turns, life, now_us).to_document())
         return turn
@@ -168,9 +178,11 @@ class Sessions:
         """Return the exchanges of a thread that have not expired, earliest first."""
         place = Place.of(thread_id, caller, self._root)
         try:
-            kept = files.read(place, files.TURNS, KeptTurns.of) or KeptTurns()
+            kept = files.read(place, files.TURNS, KeptTurns.of)
         except files.DamagedError:
             kept = KeptTurns()
+        if kept is None:
+            return ()
         self._decide_read(place, kept.life or NOBODY, caller, purpose)
         return () if self._is_over(kept) else kept.turns
 

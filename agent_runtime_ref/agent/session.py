@@ -1,0 +1,55 @@
+"""What a user asked for in a thread, as a part of a turn: loaded before it, shown and enforced in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from agent_runtime_ref.agent.layers import Item
+from agent_runtime_ref.background import Curation
+from agent_runtime_ref.contracts import Caller
+from agent_runtime_ref.session_state import Sessions, Standing, TurnConstraints, render
+
+__all__ = ["RecordedCuration", "SessionLayer", "StandingOf"]
+
+# What a user always or never wants, whichever store keeps it.
+StandingOf = Callable[[Caller], Iterable[Standing]]
+
+
+class SessionLayer:
+    """Says what a turn is held to, and how the model is told of it."""
+
+    def __init__(self, sessions: Sessions, standing: StandingOf | None = None) -> None:
+        self.sessions = sessions
+        self._standing = standing
+
+    def constraints(self, caller: Caller, purpose: str) -> TurnConstraints:
+        """Return what is in force in the caller's thread.
+
+        Raises:
+            PolicyDeniedError: the policy does not let the caller read it; the turn does not go on without.
+            SessionStateError: the thread's file cannot be read.
+        """
+        assert caller.session_id is not None
+        state = self.sessions.load(caller.session_id, caller=caller, purpose=purpose)
+        standing = () if self._standing is None else tuple(self._standing(caller))
+        return TurnConstraints(state, standing)
+
+    def items(self, constraints: TurnConstraints) -> tuple[Item, ...]:
+        """Return the constraints of the session as an item of its layer; none where there are none."""
+        block = render(constraints.state)
+        return (Item("constraints", block, block),) if block else ()
+
+
+class RecordedCuration:
+    """A curation that also keeps the exchange in the thread's turns.json, once it has been judged."""
+
+    def __init__(self, curation: Curation, sessions: Sessions) -> None:
+        self._curation = curation
+        self._sessions = sessions
+
+    def curate_turn(self, user_text: str, reply: str, *, caller: Caller) -> object:
+        """Judge the turn, keep it, and return what the judging came to."""
+        result = self._curation.curate_turn(user_text, reply, caller=caller)
+        assert caller.session_id is not None
+        self._sessions.add_turn(caller.session_id, user_text, reply or None, caller=caller)
+        return result

@@ -1,0 +1,205 @@
+"""A turn of the runtime keeps to what its user asked for in the thread."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
+from agent_runtime_ref.agent import Answer, Tool, ToolCall, ToolSpec, TurnResult
+from agent_runtime_ref.contracts.finding import Finding
+from agent_runtime_ref.session_state import Enforcer, Sessions
+from agent_runtime_ref.testing import FrozenClock
+from tests.constraining import budget, finding
+from tests.support import caller
+from tests.turns import Scripted
+
+ITEMS = [
+    {"name": "Plastic box", "price": "$12"},
+    {"name": "Tin box", "price": "$20"},
+    {"name": "Tin chest", "price": "$900"},
+]
+
+
+class Listening:
+    """A curation that merges what it was told to hear."""
+
+    def __init__(self, sessions: Sessions, heard: Mapping[str, list[Finding]]) -> None:
+        self.sessions = sessions
+        self.heard = heard
+
+    def curate_turn(self, user_text: str, reply: str, *, caller: Caller) -> object:
+        """Merge into the caller's thread."""
+        assert caller.session_id is not None
+        return self.sessions.merge(caller.session_id, self.heard.get(user_text, []), caller=caller)
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """A standing dislike."""
+
+    slug: str
+    polarity: str = "dislike"
+    strength: str = "hard"
+    category: str = "material"
+    domain: str = "general"
+
+
+@pytest.fixture
+def memory(clock: FrozenClock) -> Iterator[GovernedMemory]:
+    """An empty governed memory."""
+    with GovernedMemory.open("memory:", clock=clock) as opened:
+        yield opened
+
+
+def pick_items(arguments: Mapping[str, Any], *, caller: Caller, purpose: str) -> str:
+    """Return the names of what the enforcer lets through."""
+    return json.dumps([item["name"] for item in Enforcer().apply(ITEMS, **arguments).items])
+
+
+PICKER = Tool(ToolSpec("pick_items", "what the shop has", {"type": "object"}), pick_items)
+
+
+def picking(**passed: Any) -> Scripted:
+    """Return a model that calls the item picker with what it passes on, and replies with what came back."""
+    call = Answer(calls=(ToolCall("pick_items", passed),))
+    return Scripted(lambda request: Answer(request.exchanges[-1].result) if request.exchanges else call)
+
+
+def picked(result: TurnResult) -> list[str]:
+    """Return the names that a turn found."""
+    assert result.status == "complete", result.error
+    return [item["name"] for item in ITEMS if item["name"] in result.reply]
+
+
+SAID = {"no plastic, at most $100": [finding("plastic"), budget("100")], "no tin": [finding("tin")]}
+
+
+def opened(memory: GovernedMemory, folder: Path, **passed: Any) -> AgentRuntime:
+    """Return a runtime whose model passes on what a test says."""
+    sessions = Sessions(memory, folder=folder)
+    return AgentRuntime.open(
+        memory,
+        model=picking(**passed),
+        tools=[PICKER],
+        curation=Listening(sessions, SAID),
+        sessions=sessions,
+    )
+
+
+def test_what_the_first_turn_says_is_enforced_in_the_second(
+    memory: GovernedMemory, tmp_path: Path, clock: FrozenClock
+) -> None:
+    """The model passes nothing on, or the opposite; the day after nothing of it is left."""
+    with opened(memory, tmp_path) as runtime:
+        assert picked(runtime.run("no plastic, at most $100", caller=caller())) == [
+            item["name"] for item in ITEMS
+        ]
+        assert runtime.drain()
+        assert picked(runtime.run("and now?", caller=caller())) == ["Tin box"]
+    with opened(memory, tmp_path, exclude=[], budget="$10000") as runtime:
+        assert picked(runtime.run("and now?", caller=caller())) == ["Tin box"]
+        clock.advance(days=1)
+        assert len(picked(runtime.run("and now?", caller=caller()))) == len(ITEMS)
+
+
+def test_the_model_is_shown_the_constraints_in_the_session_layer(
+    memory: GovernedMemory, tmp_path: Path
+) -> None:
+    """One item, whose words stand in no event."""
+    with opened(memory, tmp_path) as runtime:
+        runtime.run("no plastic, at most $100", caller=caller())
+        assert runtime.drain()
+        result = runtime.run("and now?", caller=caller())
+
+    (layer,) = [layer for layer in result.layers if layer.name == "session"]
+    (item,) = layer.items
+    assert item.kind == "constraints"
+    assert item.block.startswith("<session_constraints>")
+    assert item.block in result.context
+    assert "about plastic" not in json.dumps([event.to_document() for event in result.events])
+
+
+def test_a_curated_turn_is_in_the_thread_once(memory: GovernedMemory, tmp_path: Path) -> None:
+    """The exchange is kept behind the reply; done again after a crash it is still one."""
+    sessions = Sessions(memory, folder=tmp_path)
+    with opened(memory, tmp_path) as runtime:
+        runtime.run("no tin", caller=caller())
+        assert runtime.drain()
+    who = caller()
+    (turn,) = sessions.turns("session-001", caller=who)
+    assert (turn.user_text, turn.trace_id) == ("no tin", "trace-001")
+    assert turn.user_text is not None
+
+    again = sessions.add_turn("session-001", turn.user_text, turn.reply, caller=who)
+
+    assert again == turn
+    assert sessions.turns("session-001", caller=who) == (turn,)
+
+
+def test_a_turn_does_not_go_on_without_constraints_that_it_may_not_see(
+    memory: GovernedMemory, tmp_path: Path
+) -> None:
+    """Where the policy or the file system keeps them back, the turn fails and says why."""
+    with opened(memory, tmp_path) as runtime:
+        runtime.run("no tin", caller=caller())
+        assert runtime.drain()
+        refused = runtime.run("and now?", caller=caller(), purpose="personalization")
+        assert (refused.status, refused.reply) == ("failed", "")
+        (file,) = tmp_path.glob("*/*/pt.json")
+        file.unlink()
+        file.parent.joinpath("turns.json").unlink()
+        file.parent.rmdir()
+        file.parent.write_text("", encoding="utf-8")
+        broken = runtime.run("and now?", caller=caller())
+
+    assert broken.status == "failed"
+    assert "session state" in (broken.error or "")
+
+
+def test_what_a_user_never_wants_is_enforced_beside_it(memory: GovernedMemory, tmp_path: Path) -> None:
+    """Long-term dislikes come from wherever the application keeps them, for each caller his own."""
+    runtime = AgentRuntime.open(
+        memory,
+        model=picking(),
+        tools=[PICKER],
+        sessions=Sessions(memory, folder=tmp_path),
+        standing=lambda who: [Never("plastic")] if who.own_subject == "user-42" else [],
+    )
+    with runtime:
+        assert picked(runtime.run("a box?", caller=caller())) == ["Tin box", "Tin chest"]
+        assert len(picked(runtime.run("a box?", caller=caller(principal_id="user-43")))) == len(ITEMS)
+
+
+def test_turns_side_by_side_are_held_to_their_own(memory: GovernedMemory, tmp_path: Path) -> None:
+    """Two threads of two users in one runtime; both are in the middle of a turn at the same time."""
+    barrier = threading.Barrier(2)
+
+    def meeting(arguments: Mapping[str, Any], *, caller: Caller, purpose: str) -> str:
+        barrier.wait(30)
+        return pick_items(arguments, caller=caller, purpose=purpose)
+
+    sessions = Sessions(memory, folder=tmp_path)
+    callers = [caller(principal_id=name, session_id=name) for name in ("left", "right")]
+    sessions.merge("left", [finding("plastic")], caller=callers[0])
+    sessions.merge("right", [finding("tin")], caller=callers[1])
+    found: dict[str, list[str]] = {}
+    tools = [Tool(PICKER.spec, meeting)]
+    with AgentRuntime.open(memory, model=picking(), tools=tools, sessions=sessions) as runtime:
+
+        def turn(who: Caller) -> None:
+            found[who.principal_id] = picked(runtime.run("a box?", caller=who))
+
+        threads = [threading.Thread(target=turn, args=(who,)) for who in callers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert found == {"left": ["Tin box", "Tin chest"], "right": ["Plastic box"]}
