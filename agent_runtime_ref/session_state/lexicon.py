@@ -34,7 +34,7 @@ metal 金属 金屬
 wood wooden 木头 木質 木质 木
 glass 玻璃
 cotton 棉 纯棉 全棉
-wool woolen woollen 羊毛
+wool woolen woollen 羊毛 毛料
 polyester 涤纶 滌綸 聚酯
 synthetic synthetics 化纤 化纖
 silk 丝绸 真丝 蚕丝
@@ -59,6 +59,7 @@ grey gray 灰色 灰
 brown 棕色 褐色 咖啡色
 beige 米色
 ~orange_color ^orange 橙色 橘色
+~neutral neutral_color neutral_colour 中性色
 gold golden 金色
 silver 银色 銀色
 peanut 花生
@@ -98,6 +99,11 @@ tea 茶
 green_tea 绿茶
 alcohol 酒精 酒
 caffeine 咖啡因
+organic 有机 有機
+vegetarian veggie 素食 吃素 素菜
+vegan plant_based 纯素
+halal 清真
+gluten_free 无麸质
 """
 
 

@@ -104,7 +104,7 @@ def _singulars(word: str) -> tuple[str, ...]:
         return (word, word[:-1], word[:-3] + "y")
     if word.endswith("ves"):
         return (word, word[:-3] + "f", word[:-3] + "fe", word[:-1])
-    if word.endswith(("sses", "xes", "ches", "shes", "zes")):
+    if word.endswith(("sses", "xes", "ches", "shes", "zes", "oes")):
         return (word, word[:-1], word[:-2])
     return (word, word[:-1])
 

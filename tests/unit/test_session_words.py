@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
+import agent_runtime_ref.curator
 from agent_runtime_ref.session_state import speaks_of
 from agent_runtime_ref.session_state.words import same_thing
 
+THINGS = Path(agent_runtime_ref.curator.__file__).parent / "rules" / "things.toml"
 SPEAK = [
     ("A plastic box", "plastic"),
     ("Plastics", "plastic"),
@@ -20,6 +25,8 @@ SPEAK = [
     ("faux-leather bag", "faux leather"),
     ("kitchen knives", "knife"),
     ("berries", "berry"),
+    ("tomatoes", "tomato"),
+    ("canvas shoes", "shoe"),
     ("drinking glasses", "glass"),
     ("woolen hat", "wool"),
     ("Café au lait", "cafe"),
@@ -112,6 +119,22 @@ def test_a_disguised_word_is_found(text: str) -> None:
 def test_words_for_one_thing_are_one_thing(one: str, other: str) -> None:
     """A later constraint about plastics is about plastic, whichever language it comes in."""
     assert same_thing(one) == same_thing(other)
+
+
+def test_what_the_rule_judge_names_is_found_by_its_own_words() -> None:
+    """A constraint on a material, a colour or a food that the judge knows finds it in either language."""
+    known = tomllib.loads(THINGS.read_text(encoding="utf-8"))["known"]
+    missed = [
+        (slug, word)
+        for category in ("material", "color", "food")
+        for slug, words in known[category].items()
+        if slug != "domain"
+        for word in words
+        if not speaks_of(word, slug)
+    ]
+
+    # Ways of eating are said of people; what they eat is described by the words that are found.
+    assert {slug for slug, _ in missed} <= {"vegetarian", "vegan", "halal"}
 
 
 def test_different_things_stay_different() -> None:
