@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.contracts.finding import Amount, Bound, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A long-term preference as some store may have it; a hard dislike of a material."""
+
+    slug: str
+    polarity: str = "dislike"
+    strength: str = "hard"
+    category: str = "material"
+    domain: str = "general"
 
 
 def finding(slug: str = "plastic", **changes: Any) -> Finding:

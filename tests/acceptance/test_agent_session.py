@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from agent_runtime_ref.agent import Answer, Tool, ToolCall, ToolSpec, TurnResult
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.session_state import Enforcer, Sessions
 from agent_runtime_ref.testing import FrozenClock
-from tests.constraining import budget, finding
+from tests.constraining import Preference, budget, finding
 from tests.support import caller
 from tests.turns import Scripted
 
@@ -38,17 +38,6 @@ class Listening:
         """Merge into the caller's thread."""
         assert caller.session_id is not None
         return self.sessions.merge(caller.session_id, self.heard.get(user_text, []), caller=caller)
-
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """A standing dislike."""
-
-    slug: str
-    polarity: str = "dislike"
-    strength: str = "hard"
-    category: str = "material"
-    domain: str = "general"
 
 
 @pytest.fixture
@@ -152,12 +141,12 @@ def test_a_turn_does_not_go_on_without_constraints_that_it_may_not_see(
         assert runtime.drain()
         refused = runtime.run("and now?", caller=caller(), purpose="personalization")
         assert (refused.status, refused.reply) == ("failed", "")
+        assert runtime.drain()
         (file,) = tmp_path.glob("*/*/pt.json")
-        file.unlink()
-        file.parent.joinpath("turns.json").unlink()
-        file.parent.rmdir()
+        shutil.rmtree(file.parent)
         file.parent.write_text("", encoding="utf-8")
         broken = runtime.run("and now?", caller=caller())
+        file.parent.unlink()
 
     assert broken.status == "failed"
     assert "session state" in (broken.error or "")
@@ -170,7 +159,7 @@ def test_what_a_user_never_wants_is_enforced_beside_it(memory: GovernedMemory, t
         model=picking(),
         tools=[PICKER],
         sessions=Sessions(memory, folder=tmp_path),
-        standing=lambda who: [Never("plastic")] if who.own_subject == "user-42" else [],
+        standing=lambda who: [Preference("plastic")] if who.own_subject == "user-42" else [],
     )
     with runtime:
         assert picked(runtime.run("a box?", caller=caller())) == ["Tin box", "Tin chest"]

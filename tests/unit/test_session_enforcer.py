@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import copy_context
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -14,23 +13,12 @@ import pytest
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError, NoTurnError
 from agent_runtime_ref.session_state import Enforced, Enforcer, ItemView, SessionState, in_turn, merge
-from tests.constraining import about, budget, finding, like
+from tests.constraining import Preference, about, budget, finding, like
 
 BOX = {"id": "box", "title": "Plastic storage box", "price": 12, "currency": "USD"}
 TIN = {"id": "tin", "title": "Tin storage box", "price": 20, "currency": "USD"}
 BAG = {"id": "bag", "title": "Canvas bag", "price": 45, "currency": "USD", "attributes": {"color": "blue"}}
 ITEMS = [BOX, TIN, BAG]
-
-
-@dataclass(frozen=True, slots=True)
-class Preference:
-    """A long-term preference as some store may have it."""
-
-    slug: str
-    polarity: str = "dislike"
-    strength: str = "hard"
-    category: str = "material"
-    domain: str = "general"
 
 
 def enforced(
