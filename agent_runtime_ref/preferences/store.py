@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -48,7 +49,7 @@ class PreferenceStore:
 
     def __init__(
         self,
-        address: str | None = None,
+        address: str | Path | None = None,
         *,
         memory: GovernedMemory | None = None,
         curation: Curation | None = None,
@@ -59,9 +60,9 @@ class PreferenceStore:
         """Name where preferences are; nothing is opened or made before it is needed.
 
         `address` is `file:DIR`, `sqlite:PATH` or `redis://...`, by default what AGENT_RUNTIME_PREFERENCES
-        says; `memory` is governed memory that is open already, and stays its owner's to close. `encoder`
-        takes the place of the lexical one; `options` are those of `GovernedMemory.open`: engine, policies,
-        trace, clock and such.
+        says; a path is the folder of `file:`. `memory` is governed memory that is open already, and stays its
+        owner's to close. `encoder` takes the place of the lexical one; `options` are those of
+        `GovernedMemory.open`: engine, policies, trace, clock and such.
 
         Raises:
             UsageError: an option is not known, or both an address and a memory are given.
@@ -76,9 +77,8 @@ class PreferenceStore:
         self._ids = ids or RandomIds()
         if ids is not None:
             options["ids"] = ids
-        self._places = Places(
-            "memory:" if memory is not None else address or address_of(), partial(_opened, options)
-        )
+        named = f"file:{address}" if isinstance(address, Path) else address or address_of()
+        self._places = Places("memory:" if memory is not None else named, partial(_opened, options))
         self._curation = curation
         self._vectors = Vectors(encoder or lexical_encoder())
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import stat
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from agent_runtime_ref import Caller
 from agent_runtime_ref.errors import StoreAddressError, UsageError
-from agent_runtime_ref.preferences import PreferenceStore
+from agent_runtime_ref.preferences import PreferenceStore, places
 from agent_runtime_ref.preferences.places import address_of, file_name, safe_join
-from tests.preferring import USER, finding
+from tests.preferring import USER, finding, opened
 from tests.redis_server import RedisProcess
 
 AT_ONCE = 2
@@ -149,6 +150,35 @@ def test_a_volatile_store_is_one_for_a_process() -> None:
     with PreferenceStore("memory:") as store:
         store.write(finding(), caller=USER)
         assert len(store.read(caller=USER)) == 1
+
+
+def test_threads_that_write_at_once_lose_nothing() -> None:
+    """Each of them looks again where another was faster."""
+    store, _ = opened()
+
+    def write(number: int) -> None:
+        for turn in range(EACH):
+            store.write_many(
+                [finding(f"no {number} {turn}", f"thing-{number}-{turn}"), finding()], caller=USER
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+
+    assert len(store.read(caller=USER)) == 4 * EACH + 1
+
+
+def test_users_take_turns_where_few_memories_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory that had to make room is opened again, with everything in it."""
+    monkeypatch.setattr(places, "OPEN_MAX", 1)
+    other = Caller("tenant-acme", "user-7")
+    with PreferenceStore(tmp_path) as store:
+        for caller in (USER, other, USER, other):
+            store.write(finding(), caller=caller)
+
+        assert [store.read(caller=caller)[0].confidence for caller in (USER, other)] == [0.8, 0.8]
 
 
 def write_some(address: str, number: int) -> None:

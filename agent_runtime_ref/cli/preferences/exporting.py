@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import names_store, opened
+from agent_runtime_ref.cli.options import OPERATOR, names_store, opened
 from agent_runtime_ref.cli.output import json_text, print_document
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of
@@ -19,14 +19,14 @@ from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.contracts import Caller, MemoryRecord
     from agent_runtime_ref.preferences import PreferenceStore
     from agent_runtime_ref.runtime import GovernedMemory
 
 _CLASSES = ("short_term", "long_term", "profile")
 _NOT_COVERED = (
     "the decision log, where the user stands under a pseudonym",
-    "what the policy shows to an operator only: older wordings, what expired, what waits for its review",
+    "without the role operator: older wordings, what expired, and what waits for its review",
     "backups, and stores that the command was not told of",
 )
 
@@ -39,7 +39,8 @@ def add_parser(subparsers: Any) -> None:
         description=(
             "Write what is kept about a user into one JSON document: his preferences, the other records\n"
             "about him that he may read, in the store that is named too, the constraints and turns of his\n"
-            "sessions and, for the local tenant, what he talked about. Its owner alone can read the file."
+            "sessions and, for the local tenant, what he talked about. Its owner alone can read the file.\n"
+            "With --role operator also what no reader is shown: older wordings, what waits for its review."
         ),
         epilog=example("preferences export -o me.json", "preferences export --store sqlite:memory.db"),
     )
@@ -84,7 +85,9 @@ def _records(args: argparse.Namespace, store: PreferenceStore, caller: Caller) -
     if memory is not None:
         part = _part(memory, caller)
         part["records"] = [
-            record.to_document() for record in part["records"] if Preference.of(record) is None
+            record.to_document()
+            for record in part["records"]
+            if record.status != "active" or Preference.of(record) is None
         ]
         parts.append({"source": store.address, **part})
     if names_store(args):
@@ -96,9 +99,12 @@ def _records(args: argparse.Namespace, store: PreferenceStore, caller: Caller) -
 
 
 def _part(memory: GovernedMemory, caller: Caller) -> dict[str, Any]:
+    """Return the records about the user that he may read; an operator is shown those of every status."""
     from agent_runtime_ref.clock import RandomIds
     from agent_runtime_ref.preferences.paging import own_records
 
+    if OPERATOR in caller.roles:
+        return {"records": _of_every_status(memory, caller), "kept_out": {}}
     own = own_records(
         memory,
         lambda record: True,
@@ -108,6 +114,17 @@ def _part(memory: GovernedMemory, caller: Caller) -> dict[str, Any]:
         ids=RandomIds(),
     )
     return {"records": list(own.records), "kept_out": dict(own.kept_out)}
+
+
+def _of_every_status(memory: GovernedMemory, caller: Caller) -> list[MemoryRecord]:
+    from agent_runtime_ref.enforcement.attributes import Inspection
+
+    most = memory.bundle.settings["limits"]["inspection_max"]
+    inspection = Inspection(caller.principal_id, most, tenant_id=caller.tenant_id)
+    hits = memory.inspect(inspection, caller=caller).hits
+    if len(hits) == most:
+        note(f"the first {most} records of `{memory.store_url}` were looked at, and there may be more")
+    return [hit.record for hit in hits if hit.record.subject == caller.own_subject]
 
 
 def _sessions(caller: Caller) -> list[dict[str, Any]]:
