@@ -104,7 +104,9 @@ class Cursor:
         descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             _try_lock(descriptor)
-            os.write(descriptor, data)
+            view = memoryview(data)
+            while view:  # a full disk takes a part, and says so only when it is asked again
+                view = view[os.write(descriptor, view) :]
             os.fsync(descriptor)
             os.rename(beside, self.path)
         except BaseException:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_runtime_ref.export.answers import Answer, Sender
 from agent_runtime_ref.export.batches import Batch, Walk
@@ -132,9 +132,7 @@ class Delivery:
         An event is given up only where the receiver took another one of the batch, or of this run: one that
         takes nothing is no receiver of events, but a wrong address.
         """
-        answer = self._sender.send(events)
-        if answer.outcome == "taken" and answer.rejected:
-            self._say(_partial(events, answer))
+        answer = self._asked(events)
         if answer.outcome != "refused":
             return answer
         parts = _Parts()
@@ -148,6 +146,15 @@ class Delivery:
             self._say(f"event {event.event_id} was refused for good: {answer.reason}")
         return Answer("taken", rejected=parts.rejected + len(parts.refused))
 
+    def _asked(self, events: Sequence[Outgoing]) -> Answer:
+        """Send a batch and say how many of it were rejected, which are no more than there were."""
+        answer = self._sender.send(events)
+        if not answer.rejected:
+            return answer
+        answer = replace(answer, rejected=min(answer.rejected, len(events)))
+        self._say(_partial(events, answer))
+        return answer
+
     def _in_parts(self, events: Sequence[Outgoing], parts: _Parts) -> Answer | None:
         """Send the halves of a batch that was refused; an answer only where the receiver is gone."""
         if len(events) == 1:
@@ -155,12 +162,10 @@ class Delivery:
             return None
         middle = len(events) // 2
         for part in (events[:middle], events[middle:]):
-            answer = self._sender.send(part)
+            answer = self._asked(part)
             if answer.outcome == "unavailable":
                 return answer
-            if answer.rejected:
-                self._say(_partial(part, answer))
-                parts.rejected += answer.rejected
+            parts.rejected += answer.rejected
             stopped = self._in_parts(part, parts) if answer.outcome == "refused" else None
             if stopped is not None:
                 return stopped

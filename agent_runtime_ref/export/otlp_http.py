@@ -7,7 +7,8 @@ batch's fault, and whether a success is one (it takes a redirect for that) stand
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from agent_runtime_ref.errors import UsageError
@@ -18,6 +19,7 @@ from agent_runtime_ref.export.outgoing import Outgoing
 # By these a collector says that the batch is at fault, and not the way to it or its own state.
 _REFUSALS = (400, 413, 422)
 _BODY_BYTES_MAX = 1024 * 1024
+_BODY_SECONDS_MAX = 30.0  # a timeout of the session counts from one byte to the next
 _CREDENTIALS = (
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_LOGS_CREDENTIAL_PROVIDER",
@@ -43,17 +45,19 @@ class HttpSender:
         self._heard: _Heard | None = None
         session = _session()
         session.hooks["response"].append(self._answered)
+        session.send = self._told(session.send)
+        self._failure = ""
         self._exporter: Any = OTLPLogExporter(endpoint, session=session)
 
     def send(self, events: Sequence[Outgoing]) -> Answer:
         """Hand over a batch; a collector that is not there is tried again within the exporter's timeout."""
         from opentelemetry.sdk._logs.export import LogRecordExportResult
 
-        self._heard = None
+        self._heard, self._failure = None, ""
         result = self._exporter.export(self._records.of(events))
         heard = self._last()
         if heard is None:
-            return Answer("unavailable", reason="no answer from the collector")
+            return Answer("unavailable", reason=f"no answer from the collector{self._failure}")
         if result is LogRecordExportResult.SUCCESS and 200 <= heard.status < 300:
             return answer_of(heard.body)
         said = f"the collector answered {heard.status} {worded(heard.reason)}".rstrip()
@@ -66,14 +70,26 @@ class HttpSender:
     def _answered(self, response: Any, *_: Any, **__: Any) -> None:
         """Take what there is to know of an answer, before the session reads all of a body without end."""
         self._heard = None
-        body = b""
+        body, end = b"", time.monotonic() + _BODY_SECONDS_MAX
         for part in response.iter_content(65_536):
             body += part
-            if len(body) > _BODY_BYTES_MAX:
+            if len(body) > _BODY_BYTES_MAX or time.monotonic() > end:
                 response.close()
                 raise ValueError("the answer is too long for one of OTLP")
         response._content = body  # as the session itself would have left it
         self._heard = _Heard(response.status_code, response.reason or "", body)
+
+    def _told(self, send: Callable[..., Any]) -> Callable[..., Any]:
+        """Remember what kind of error kept a request from being answered; the exporter keeps it to itself."""
+
+        def sent(*arguments: Any, **options: Any) -> Any:
+            try:
+                return send(*arguments, **options)
+            except Exception as error:
+                self._failure = f": {type(error).__name__}"
+                raise
+
+        return sent
 
     def _last(self) -> _Heard | None:
         return self._heard  # what the hook has put there meanwhile

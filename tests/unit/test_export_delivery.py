@@ -96,6 +96,13 @@ def test_records_that_the_receiver_rejects_are_counted_and_not_sent_again(log: P
         assert export.cursor.of("log").failed == 2
 
 
+def test_no_more_are_rejected_than_were_sent(log: Path) -> None:
+    """Whatever number a receiver says."""
+    with export_of(log, Recipient(lambda _: Answer("taken", rejected=10**9))) as export:
+        export.drain()
+        assert (export.report.sent, export.report.failed) == (0, 6)
+
+
 def test_one_event_that_is_refused_does_not_hold_up_the_others(log: Path) -> None:
     """The batch is sent in ever smaller parts, until the one at fault stands alone."""
     refused = Answer("refused", reason="400")
