@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agent_runtime_ref.clock import microseconds, timestamp
+from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.compact_json import parsed
 from agent_runtime_ref.telemetry.chain import Position
-from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, SCHEMA_VERSION
+from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, event_document
 from agent_runtime_ref.telemetry.otel import display, flat_attributes
 from agent_runtime_ref.telemetry.places import PLACE_FIELDS, place_of
 
@@ -57,14 +57,7 @@ class Outgoing:
 
     def to_document(self) -> dict[str, Any]:
         """Return it as a line of a JSONL trace."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "event_type": self.event_type,
-            "trace_id": self.trace_id,
-            "timestamp": timestamp(self.at_us),
-            "payload": dict(self.payload),
-            "redacted_fields": list(self.redacted),
-        }
+        return event_document(self.event_type, self.trace_id, self.at_us, self.payload, self.redacted)
 
 
 class AllowList:

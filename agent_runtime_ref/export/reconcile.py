@@ -9,8 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from agent_runtime_ref.clock import timestamp
 from agent_runtime_ref.export.collected import Arrived
@@ -103,14 +102,6 @@ class Reconciler:
     def close(self) -> None:
         """Give up the temporary file."""
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _rows(self, chain: Chain) -> Iterator[tuple[Any, ...]]:
         for line in chain.raw():

@@ -7,7 +7,7 @@ here, so that content cannot slip into an event by a new argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -259,14 +259,21 @@ class Event:
 
     def to_document(self) -> dict[str, Any]:
         """Return one line of a JSONL trace, valid against `event.schema.json`."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "event_type": self.event_type,
-            "trace_id": self.trace_id,
-            "timestamp": timestamp(self.at_us),
-            "payload": dict(self.payload),
-            "redacted_fields": [],
-        }
+        return event_document(self.event_type, self.trace_id, self.at_us, self.payload)
+
+
+def event_document(
+    event_type: str, trace_id: str, at_us: int, payload: Mapping[str, Any], redacted: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return an event as one line of a JSONL trace; `redacted` names the fields that were left out of it."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "event_type": event_type,
+        "trace_id": trace_id,
+        "timestamp": timestamp(at_us),
+        "payload": dict(payload),
+        "redacted_fields": list(redacted),
+    }
 
 
 def rebuilt_result(event: Mapping[str, Any]) -> dict[str, Any]:

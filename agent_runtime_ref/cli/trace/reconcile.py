@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         reader, _ = opened_log(args)
         stack.callback(reader.close)
-        reconciler = stack.enter_context(Reconciler())
+        reconciler = stack.enter_context(closing(Reconciler()))
         reconciler.expect(reader.chains())
         for name in args.collector:
             reconciler.arrive(arrived_in(Path(name)))
