@@ -40,7 +40,7 @@ _BY_FIELDS = (
     ("memory_candidate", frozenset({"tenant_id", "content", "source"})),
 )
 # Among our configs there are some that another program reads, and that can tell what is wrong with them.
-_OF_OTHERS = frozenset({"otel-collector"})
+_OF_OTHERS = frozenset({"grafana-dashboard", "otel-collector"})
 # What a file that is ours has in it. Others are only looked at: reading YAML with places is slow.
 _OURS = re.compile(
     rb"""\bkind["']?\s*:\s*["']?(memory|retrieval)_|\bseed_records\b|\bevent_type\b|\bdecision_id\b|\bmemory_class\b|\btenant_id\b"""
