@@ -177,6 +177,12 @@ def test_an_order_to_the_machine_silences_the_utterance(text: str) -> None:
         ("no more than £1,200.50", "1200.5", "GBP", "max"),
         ("my budget is 2.5k", "2500", None, "max"),
         ("at least 20 euros", "20", "EUR", "min"),
+        ("I don't want to go above $75", "75", "USD", "max"),
+        ("more than 20 euros", "20", "EUR", "min"),
+        ("it can't be over 900", "900", None, "max"),
+        ("don't spend more than 50", "50", None, "max"),
+        ("no more than two hundred and fifty dollars", "250", "USD", "max"),
+        ("不能低于100元", "100", "CNY", "min"),
         ("预算一千二", "1200", None, "max"),
         ("最多三万五千元", "35000", "CNY", "max"),
         ("至少100块", "100", "CNY", "min"),
@@ -269,3 +275,38 @@ def test_no_utterance_is_slow(text: str) -> None:
 
     assert time.process_time() - began < 5.0
     assert all(finding.content in text[:CHARACTERS_MAX] for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        ("no sugar in this one please", "sugar"),
+        ("avoid the motorway on this trip", "motorway"),
+        ("I never eat pork, ever", "pork"),
+        ("橄榄我从来不吃的", "olive"),
+        ("今天不要糖了", "sugar"),
+    ],
+)
+def test_a_thing_is_named_without_what_stands_behind_it(text: str, slug: str) -> None:
+    """Code matches things by their names, so that a name holds neither a time nor a courtesy."""
+    assert [finding.slug for finding in JUDGE.judge(text)] == [slug]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I need to call my mum later.",
+        "With all due respect, that is wrong.",
+        "I paid 300 for my last phone.",
+        "Let's talk about something else.",
+        "What's the difference between a latte and a flat white?",
+        "我三点要和财务开会。",
+        "我上一部手机花了3000。",
+        "不得不说，真快。",
+        "总的来说这部电影不错。",
+        "我在想要不要吃素",
+    ],
+)
+def test_small_talk_asks_for_nothing(text: str) -> None:
+    """Errands, courtesies and what was paid are no constraints."""
+    assert JUDGE.judge(text) == []

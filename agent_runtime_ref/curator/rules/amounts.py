@@ -14,6 +14,12 @@ from agent_runtime_ref.curator.rules.marker import document
 __all__ = ["Budget", "budgets"]
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?:\.\d{1,2})?"
+_SIDES = ("min", "max", "over", "under", "about")  # of two at one place the first counts
+_DENIED: dict[str, Bound] = {"over": "max", "under": "min"}
+_EACH = re.compile(r"\s?(?:/|per |an? )\s?(?:night|month|day|week|person|head|year|piece)")
+_NEAR = 2
+_SPELT_MIN = 20  # "one of these" and "two of them" are no money
+_LETTERS = re.compile(r"[a-z]+")
 _HAN_NUMBER = r"[一二两三四五六七八九十百千万]+"
 _HAN_DIGITS = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
@@ -29,6 +35,7 @@ class _Words:
     money: re.Pattern[str]
     ranged: re.Pattern[str]
     hint: re.Pattern[str]
+    denied: re.Pattern[str]
     speaks_of_money: re.Pattern[str]
     counted: re.Pattern[str]
 
@@ -38,8 +45,9 @@ def _words() -> _Words:
     read = document("money")
     of_units = {unit: currency for currency, units in read["units"].items() for unit in units}
     sign, unit, number = _any(read["signs"]), f"(?:{_any(of_units)})(?![a-z])", _any(read["numbers"])
+    spelt = rf"\b(?:an? )?(?:{number})(?:(?: and|-| a)? ?(?:{number}))*\b"
     money = (
-        rf"(?P<sign>{sign})?\s?(?<![\d.])(?P<number>{_NUMBER}|{_HAN_NUMBER}|\b(?:{number})\b)"
+        rf"(?P<sign>{sign})?\s?(?<![\d.])(?P<number>{_NUMBER}|{_HAN_NUMBER}|{spelt})"
         rf"(?P<scale>k|thousand|grand|千|万|百)?(?![a-z\d%°:])\s?(?P<unit>{unit})?"
         rf"|(?P<sign2>{sign})?\s?(?<![\d.])(?P<number2>{_NUMBER})(?P<scale2>k|grand)?\s?(?P<unit2>{unit})"
     )
@@ -53,7 +61,8 @@ def _words() -> _Words:
         read["numbers"],
         re.compile(money),
         re.compile(ranged),
-        re.compile(f"(?P<max>{'|'.join(hints['max'])})|(?P<min>{'|'.join(hints['min'])})"),
+        re.compile("|".join(f"(?P<{side}>{'|'.join(hints[side])})" for side in _SIDES)),
+        re.compile("|".join(hints["denied"])),
         re.compile("|".join(hints["money"])),
         re.compile(rf"\s?(?:{'|'.join(hints['counted'])})"),
     )
@@ -94,38 +103,76 @@ def _single(text: str, match: re.Match[str]) -> Budget | None:
     unit = parts["unit"] or parts["unit2"] or parts["sign"] or parts["sign2"]
     if _words().counted.match(text[match.end() :]):
         return None
-    hint = _words().hint.search(text) or _is_all(text, match, unit)
-    is_han = number[0] in _HAN_DIGITS or number[0] in _HAN_SCALES
-    if hint is None or (unit is None and is_han and _value(number, None) < 10):
+    hint = _hint(text, match)
+    if hint is None and not _is_all(text, match, unit):
         return None
-    if unit is None and not _near(text, match, hint):
+    is_spelt = not number[0].isdigit()
+    if unit is None and (_value(number, None) < _SPELT_MIN if is_spelt else False):
+        return None
+    if unit is None and hint is not None and not _near(text, match, hint):
         return None
     value = _value(number, parts["scale"] or parts["scale2"])
-    side: Bound = "min" if hint.groupdict().get("min") else "max"
-    return Budget(Amount(_text(value), _words().currencies.get(unit or ""), side), *match.span())
+    amount = Amount(_text(value), _words().currencies.get(unit or ""), _side(text, hint))
+    return Budget(amount, *match.span())
 
 
-def _is_all(text: str, match: re.Match[str], unit: str | None) -> re.Match[str] | None:
-    """Return the match of the amount itself where the clause is nothing but money: "$1,000"."""
+def _hint(text: str, match: re.Match[str]) -> re.Match[str] | None:
+    """Return what makes the number a bound: the word nearest to it that says a side, else any other."""
+    found = [
+        one
+        for one in _words().hint.finditer(text)
+        if one.end() <= match.start() or one.start() >= match.end()
+    ]
+    return min(found, key=lambda one: (one.lastgroup == "about", _gap(match, one)), default=None)
+
+
+def _gap(match: re.Match[str], hint: re.Match[str]) -> int:
+    return match.start() - hint.end() if hint.end() <= match.start() else hint.start() - match.end()
+
+
+def _side(text: str, hint: re.Match[str] | None) -> Bound:
+    """Return on which side a hint binds; "over" and "under" turn round where they are denied."""
+    side = "about" if hint is None or hint.lastgroup is None else hint.lastgroup
+    if hint is not None and side in _DENIED and _words().denied.search(text, 0, hint.start()):
+        return _DENIED[side]
+    return "min" if side in ("min", "over") else "max"
+
+
+def _is_all(text: str, match: re.Match[str], unit: str | None) -> bool:
+    """Say whether the clause is nothing but money: "$1,000"."""
     rest = text[: match.start()] + text[match.end() :]
-    return match if unit is not None and not any(character.isalnum() for character in rest) else None
+    return unit is not None and not any(character.isalnum() for character in rest)
 
 
 def _near(text: str, match: re.Match[str], hint: re.Match[str]) -> bool:
     """Say whether a bare number stands right beside what makes it a bound, or the clause speaks of money."""
     if _words().speaks_of_money.search(text):
         return True
-    gap = match.start() - hint.end() if hint.end() <= match.start() else hint.start() - match.end()
-    return gap <= 2
+    each = _EACH.match(text, match.end())
+    return _gap(match, hint) <= _NEAR + (0 if each is None else len(each.group()))
 
 
 def _value(number: str, scale: str | None) -> Decimal:
     factor = _FACTORS.get(scale or "", 1)
-    if number in _words().numbers:
-        return Decimal(_words().numbers[number]) * factor
+    if number[0].isascii() and number[0].isalpha():
+        return Decimal(_spelt_value(number)) * factor
     if number[0].isdigit():
         return Decimal(number.replace(",", "")) * factor
     return Decimal(_han_value(number)) * factor
+
+
+def _spelt_value(number: str) -> int:
+    """Return the value of an English number: "two thousand five hundred" is 2500."""
+    total = current = 0
+    for word in _LETTERS.findall(number):
+        value = _words().numbers.get(word, 0)
+        if value >= 1000:
+            total, current = (total + (current or 1) * value), 0
+        elif value == 100:
+            current = (current or 1) * value
+        else:
+            current += value
+    return total + current
 
 
 def _han_value(number: str) -> int:

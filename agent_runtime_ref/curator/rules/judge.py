@@ -21,6 +21,7 @@ CLAUSES_MAX = 128
 # What explains a preference rather than being a second one.
 _REASONS = frozenset({"allergy", "diet", "health", "identity", "trait"})
 _OWN_CHARACTERS_MIN = 2
+_BEHIND_MAX = 3
 
 
 class RuleJudge:
@@ -173,10 +174,20 @@ def _session(text: str, clause: Clause, wish: Wish) -> Iterator[Finding]:
 
 def _things(clause: Clause, start: int, end: int) -> Iterator[str]:
     """Yield the words for each thing in a part of a clause; a mark behind the statement names none."""
-    part = clause.text[start : max(start, min(end, clause.body))] or clause.text[start:end]
+    part = _named(clause.text[start : max(start, min(end, clause.body))] or clause.text[start:end])
     for first_place, last_place in several(part):
         if not is_nameless(part[first_place:last_place]):
             yield part[first_place:last_place]
+
+
+def _named(part: str) -> str:
+    """Return what names the thing, without what is said behind it: "sugar in this one" is about sugar."""
+    for _ in range(_BEHIND_MAX):
+        behind = first(tables("links")["behind"], part)
+        if behind is None or behind[1].start() == 0:
+            return part
+        part = part[: behind[1].start()]
+    return part
 
 
 # Category, domain, slug and content, until they are known.

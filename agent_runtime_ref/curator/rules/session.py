@@ -19,10 +19,10 @@ _WORD = re.compile(r"[^\W_]{2,}|[\u3400-\u9fff]")
 _FILLER = re.compile(
     r"\b(?:i|i'm|i'd|am|we|need|want|like|would|to|buy|get|me|a|an|some|new|the|for|looking|look|find|book|order|search|"
     r"shopping|please|can|could|you|help|recommend|show|good|with|of|in|budget|about|around|my|is|it|than|less|more|"
-    r"under|below|max|at|most|least|minimum|above|from|starting|up|and|so|this|time|today|ok|spend|pay|on|dollars?|euros?|pounds?|bucks|let's|stay|"
+    r"under|below|max|at|most|least|minimum|above|from|starting|per|person|head|each|guest|range|works|fine|is|anything|something|exceed|go|spend|more|can't|cannot|tops|come|comes|has|must|should|be|ideally|somewhere|euro|quid|chf|all|in|total|cap|limit|ceiling|price|for|purchase|night|up|and|so|this|time|today|ok|spend|pay|on|dollars?|euros?|pounds?|bucks|let's|stay|"
     r"between|keep|whole|thing|shouldn't|cost|over|no|not|within|cheaper|winter|rent|suggest)\b"
     r"|帮我|给我|找|买|想要|想|要|订|推荐|需要|我|一|个|家|件|张|款|双|台|份|间|套|部|把|只|的|吧|预算|这次|以内|以下|左右|大概|"
-    r"最多|不超过|别超过|控制在|价格|总价|在|到|之间|块|元|花|一下|今天|冬天|点|便宜|内|吗|呢"
+    r"最多|不能超过|不能超|不超过|不想|希望|上下|人均|每人|一晚|封顶|超过|超|能|别|比|谢谢|都行|行|总共|一共|整个|就|上限|是|我的|别超过|控制在|价格|总价|在|到|之间|块|元|花|一下|今天|冬天|点|便宜|内|吗|呢"
 )
 
 

@@ -163,7 +163,7 @@ def _topic(text: str, frame: Marker) -> tuple[int, int]:
 
 def _said(text: str, frame: Marker, marker: Marker, match: re.Match[str], offset: int) -> Statement:
     start, end = (place + offset for place in _span(match, text[offset:]))
-    if is_nameless(text[start:end].removeprefix("爱")):
+    if is_nameless(text[start:end].lstrip("爱会").rstrip("的")):
         start, end = _topic(text, frame)
     mark = frame.search(text)
     is_denied = mark is not None and mark.group().endswith(("不", "别", "没"))
