@@ -2,7 +2,8 @@
 
 Words of every script that separates them are whole terms. Chinese and Japanese do not separate words, so a
 run of ideographs or kana becomes its overlapping pairs; a record also yields the single characters of such
-a run, so that a query of one character still finds it.
+a run, so that a query of one character still finds it. Of a longer word its beginning is the term: an index
+of a store has no room for an image in base64, nor for a page of a script that writes no spaces.
 """
 
 import re
@@ -13,10 +14,12 @@ from itertools import pairwise
 from agent_runtime_ref.errors import TextError
 
 # A store keeps this number beside its postings and reindexes when it changes.
-ANALYSER_VERSION = 1
+ANALYSER_VERSION = 2
 
 TEXT_CHARACTERS_MAX = 4096
 TERMS_MAX = 64
+# At most 1,024 bytes, as a tenant's id beside it: B-trees of PostgreSQL take 2,704 in all.
+TERM_CHARACTERS_MAX = 256
 
 _ASCII_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
 # Iteration marks, kana and ideographs: what is written without spaces between words.
@@ -103,6 +106,13 @@ def _folded(text: str) -> str:
 
 
 def _tokens(text: str, *, singles: bool) -> Iterator[str]:
+    words = _words(text, singles=singles)
+    if len(text) <= TERM_CHARACTERS_MAX and text.isascii():  # anything else may become longer when folded
+        return words
+    return (word[:TERM_CHARACTERS_MAX] for word in words)
+
+
+def _words(text: str, *, singles: bool) -> Iterator[str]:
     if text.isascii():
         yield from text.lower().translate(_ASCII_SEPARATORS).split()
         return

@@ -2,7 +2,8 @@
 
 Writers of one file take its lock, read what others appended since they last looked, refuse an id that is
 there, and append one line in one write that is on disk before they return. What has been read once is not
-read again, so an append costs the same however long the file is.
+read again, so an append costs the same however long the file is. Where the file did not only grow since, as
+after an editor or a restored backup, all of it is read anew.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class RemoteMemoryStore:
         self._view: tuple[StoredMemory, ...] | None = None
         self._tail = b""  # behind the last line feed
         self._offset = 0  # of the first byte that has not been taken
+        self._last = b""  # the line before that byte, by which a file that only grew is known
         self._identity: tuple[int, int] | None = None
+        self._changed_ns = 0  # when the file changed last, as of the last look
 
     def append(
         self,
@@ -98,7 +101,7 @@ class RemoteMemoryStore:
             if record.memory_id in self._known:
                 raise RemoteMemoryDuplicateError(f"memory_id `{record.memory_id}` is there already")
             self._write(descriptor, line)
-            self._take(record, len(line))
+            self._take(record, line)
         return record
 
     def read_all(self) -> Sequence[StoredMemory]:
@@ -138,20 +141,39 @@ class RemoteMemoryStore:
     def _catch_up(self, descriptor: int) -> None:
         """Take the records that were appended since; all of them where another file has the name by now."""
         status = os.fstat(descriptor)
-        identity = (status.st_dev, status.st_ino)
-        if self._identity != identity or status.st_size < self._offset + len(self._tail):
+        if not self._only_grew(descriptor, status):
             self._forget()
-            self._identity = identity
+            self._identity = (status.st_dev, status.st_ino)
+        self._changed_ns = status.st_mtime_ns
         data = _read(descriptor, self._offset, status.st_size - self._offset)
         whole = data.rfind(b"\n") + 1
-        for record in records_of(
-            data[:whole], path=str(self.path), first_line=len(self._records) + 1, user_scope=self.user_scope
-        ):
-            self._take(record, 0)
-        self._offset += whole
+        first = len(self._records) + 1
+        try:
+            for record in records_of(
+                data[:whole], path=str(self.path), first_line=first, user_scope=self.user_scope
+            ):
+                self._take(record)
+        except BaseException:
+            self._forget()  # half of what is new must not be taken for old at the next look
+            raise
+        if whole:
+            self._offset += whole
+            self._last = data[data.rfind(b"\n", 0, whole - 1) + 1 : whole]
         if data[whole:] != self._tail:
             self._tail, self._view = data[whole:], None
         self.torn_bytes = 0 if self._unended() else len(self._tail)
+
+    def _only_grew(self, descriptor: int, status: os.stat_result) -> bool:
+        """Tell whether the file is the one that was looked at, with nothing but more at its end."""
+        known = self._offset + len(self._tail)
+        if self._identity != (status.st_dev, status.st_ino) or status.st_size < known:
+            return False
+        if status.st_mtime_ns == self._changed_ns:
+            return True
+        # Something else was written: at the end alone if there is more, and the last line is where it was.
+        return status.st_size > known and (
+            _read(descriptor, self._offset - len(self._last), len(self._last)) == self._last
+        )
 
     def _unended(self) -> tuple[StoredMemory, ...]:
         """Return the last record where only its line feed is missing: an editor may have left it out."""
@@ -174,7 +196,7 @@ class RemoteMemoryStore:
         unended = self._unended()
         if unended:
             self._write(descriptor, b"\n")
-            self._take(unended[0], len(self._tail) + 1)
+            self._take(unended[0], self._tail + b"\n")
         else:
             aside = self.path.with_name(f"{self.path.name}.torn")
             try:
@@ -188,13 +210,16 @@ class RemoteMemoryStore:
             diagnostics.warning("remote_memory_repaired", path=str(aside), size=len(self._tail))
         self._tail = b""
 
-    def _take(self, record: StoredMemory, size: int) -> None:
+    def _take(self, record: StoredMemory, line: bytes = b"") -> None:
+        """Hold a record, and its `line` where it is not one of several that were read at once."""
         if record.memory_id in self._known:
             place = f"{self.path}:{len(self._records) + 1}"
             raise RemoteMemoryCorruptionError(f"{place}: memory_id `{record.memory_id}` stands twice")
         self._records.append(record)
         self._known.add(record.memory_id)
-        self._offset += size
+        if line:
+            self._offset += len(line)
+            self._last = line
         self._view = None
 
     def _write(self, descriptor: int, data: bytes) -> None:
@@ -204,6 +229,7 @@ class RemoteMemoryStore:
             if written != len(data):
                 raise OSError(f"{written} of {len(data)} bytes were written; the disk may be full")
             os.fsync(descriptor)
+            self._changed_ns = os.fstat(descriptor).st_mtime_ns
         except OSError as error:
             os.ftruncate(descriptor, end)
             raise self._failed(error) from error
@@ -211,7 +237,7 @@ class RemoteMemoryStore:
     def _forget(self) -> None:
         self._records.clear()
         self._known.clear()
-        self._view, self._tail, self._offset, self._identity = None, b"", 0, None
+        self._view, self._tail, self._last, self._offset, self._identity = None, b"", b"", 0, None
 
     def _failed(self, error: OSError) -> RemoteMemoryError:
         return RemoteMemoryError(f"`{self.path}`: {error.strerror or error}")

@@ -64,6 +64,17 @@ class SearchingCases(StoreCases):
 
             assert ids(ask(store)) == ["mem-B", "mem-a", "mem-b", "mem-c", "mem-d"]
 
+    def test_a_word_of_any_length_is_kept_and_found(self) -> None:
+        """No index is too small for a word: it is found by its beginning, in every script."""
+        for number, character in enumerate(("a", "\u0436", "\u0e01", "\U00010400")):
+            # Unlike a run of one character, no index makes this small by compressing it.
+            word = "".join(chr(ord(character) + one * one % 23) for one in range(4000))
+            with self.opened() as store:
+                put(store, make_record(f"mem-{number}", content=f"see {word} here"))
+
+                assert ids(ask(store, *query_terms(f"see {word[:1000]}"))) == [f"mem-{number}"]
+                assert ask(store, *query_terms(word[:1000])).matches[0].matched_count == 1
+
     def test_kind_and_key_count_only_where_the_text_does_not(self) -> None:
         """A record with one query term in its text is not lifted by its labels."""
         with self.opened() as store:

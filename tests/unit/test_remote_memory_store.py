@@ -259,6 +259,49 @@ def test_what_another_writer_appended_is_seen(store: RemoteMemoryStore) -> None:
     assert [record.memory_id for record in other.read_all()] == ["memory-2"]
 
 
+def put_back(path: Path, data: bytes) -> None:
+    """Write a file anew in its place, as `cp` and many editors do, a little after what was before."""
+    changed_ns = path.stat().st_mtime_ns + 1_000_000
+    path.write_bytes(data)
+    os.utime(path, ns=(changed_ns, changed_ns))
+
+
+def test_a_file_that_was_written_anew_is_read_anew(store: RemoteMemoryStore, tmp_path: Path) -> None:
+    """After a restored backup or an editor, nothing of what was there before is answered with."""
+    for memory_id in ("a-1", "a-2", "a-3"):
+        keep(store, memory_id)
+    before = store.path.read_bytes()
+    lines = before.splitlines(keepends=True)
+    more = RemoteMemoryStore(tmp_path / "more.jsonl", user_id="alice")
+    for number in range(6):
+        keep(more, f"longer-{number}")
+
+    def seen() -> list[str]:
+        return [one.memory_id for one in store.read_all()]
+
+    put_back(store.path, before.replace(b'"a-2"', b'"b-2"'))
+    assert seen() == ["a-1", "b-2", "a-3"]
+    put_back(store.path, more.path.read_bytes())
+    assert seen() == [f"longer-{number}" for number in range(6)]
+    put_back(store.path, before)
+    assert seen() == ["a-1", "a-2", "a-3"]
+    put_back(store.path, lines[0] + lines[2] + before.replace(b'"a-', b'"c-'))
+    assert seen() == ["a-1", "a-3", "c-1", "c-2", "c-3"]
+    assert keep(store, "a-2").memory_id == "a-2"
+
+
+def test_a_bad_line_is_told_the_same_at_every_look(store: RemoteMemoryStore) -> None:
+    """What stood before a bad line and was new with it is not taken for a second one by the next look."""
+    keep(store, "a-1")
+    line = store.path.read_bytes()
+    with store.path.open("ab") as file:
+        file.write(line.replace(b'"a-1"', b'"a-2"') + b"no record\n")
+
+    for _ in range(2):
+        with pytest.raises(RemoteMemoryCorruptionError, match=r":3: the line is no JSON object"):
+            store.read_all()
+
+
 def test_a_file_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> None:
     """With the path in it, and no traceback of the operating system."""
     (tmp_path / "taken").write_text("")
