@@ -136,6 +136,10 @@ class PreferenceStore:
         records = self._records(wanted, caller or local_caller())
         return tuple(one for record in records if (one := Preference.of(record)) is not None)
 
+    def standing(self, caller: Caller) -> tuple[Preference, ...]:
+        """Return all of them, as the runtime asks for what is to be enforced in a turn."""
+        return self.read(caller=caller)
+
     def read_relevant(
         self, text: str, *, caller: Caller | None = None, limit: int = 5, domain: str | None = None
     ) -> tuple[Preference, ...]:

@@ -28,6 +28,7 @@ from agent_runtime_ref.preferences import (
     persist_new_preferences,
 )
 from agent_runtime_ref.recall.embedding import Vectors, packaged_embedder
+from agent_runtime_ref.session_state import Enforcer, SessionState, in_turn
 from tests.preferring import USER, finding, inferred, opened
 
 
@@ -139,6 +140,17 @@ def test_the_lexical_encoder_is_deterministic() -> None:
     assert list(alone) == list(encode(["x", "plastic bottles"], query=False)[1])
     assert [sum(alone), list(alone).index(2.0)] == [14.0, 87]
     assert not any(encode([""], query=True)[0])
+
+
+def test_a_hard_dislike_filters_like_one_of_the_session() -> None:
+    """What the store holds is enforced in a turn; what was only inferred costs a place and drops nothing."""
+    store, _ = opened()
+    store.write_many([finding(), inferred("avoids tin", "tin")], caller=USER)
+    titles = ("Plastic box", "Tin box", "Canvas bag")
+    with in_turn(SessionState(), store.standing(USER)):
+        enforced = Enforcer().apply([{"id": title, "title": title} for title in titles])
+
+    assert [item["id"] for item in enforced.items] == ["Canvas bag", "Tin box"]
 
 
 # --- the block ---------------------------------------------------------------------------------------------
