@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.compact import CompactionGate
     from agent_runtime_ref.enforcement.forget import ForgetGate
     from agent_runtime_ref.enforcement.recall import Recaller
-    from agent_runtime_ref.enforcement.review_queue import ReviewGate
     from agent_runtime_ref.enforcement.revise import RevisionGate
     from agent_runtime_ref.enforcement.runs import RunGate
+    from agent_runtime_ref.enforcement.withdrawal import WithdrawalGate
 
 __all__ = ["Gates", "Surroundings", "gates_of"]
 
@@ -131,14 +131,14 @@ class Gates:
         )
 
     @property
-    def reviews(self) -> ReviewGate:
-        """The gate of the review queue; made when it is asked for, which is seldom."""
+    def reviews(self) -> WithdrawalGate:
+        """The gate of the review queue, both ways; made when it is asked for, which is seldom."""
         from agent_runtime_ref.enforcement.readers import Readers
-        from agent_runtime_ref.enforcement.review_queue import ReviewGate
+        from agent_runtime_ref.enforcement.withdrawal import WithdrawalGate
 
         point, store, attributes = self.point, self.surroundings.store, self.attributes
         purposes = sorted(self.bundle.settings["purposes"])
-        return ReviewGate(
+        return WithdrawalGate(
             point=point,
             store=store,
             attributes=attributes,

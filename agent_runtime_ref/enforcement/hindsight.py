@@ -33,7 +33,7 @@ _UNKNOWN_OBLIGATION = {"rule_id": "GATE", "reason": "obligation_unknown"}
 _NOT_PERMITTED = {"rule_id": "GATE", "reason": "not_permitted"}
 # Reasons that speak of the question and not of the policies.
 _UNASKABLE = frozenset({"input_malformed", "input_too_large"})
-_REVIEWS = ("release", "reject")
+_REVIEWS = ("release", "reject", "quarantine")
 _NO_PLAN = Plan(clauses=(), complete=False, limit=0)
 
 

@@ -23,6 +23,8 @@ from agent_runtime_ref.stores.base import Head, Queued, Store
 __all__ = ["Look", "Request", "candidate_of", "looked_at", "question"]
 
 ABSENT = "absent"
+# Each step, and the status of the records that it is taken with.
+DUE = {"release": "quarantined", "reject": "quarantined", "quarantine": "active"}
 # Detectors look at the whole of it, so there is a bound whatever the policy's own is.
 REASON_CHARS_MAX = 2_000
 
@@ -31,7 +33,7 @@ REASON_CHARS_MAX = 2_000
 class Request:
     """What a reviewer wants done, and why."""
 
-    operation: str  # release or reject
+    operation: str  # release, reject or quarantine
     record_id: str
     caller: Caller
     reason: str
@@ -54,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A record in quarantine, scanned anew, with what the store knows about it now."""
+    """A record in quarantine, or one that is to go there, scanned anew, with what the store knows of it."""
 
     queued: Queued
     item: Prepared
@@ -71,7 +73,7 @@ class Look:
     """What was found under the id that a reviewer named."""
 
     status: str  # of the record; `absent` where the tenant has none of that id
-    waiting: Waiting | None  # None: it is not in quarantine
+    waiting: Waiting | None  # None: it has not the status that the step is taken with
 
     @property
     def subject(self) -> str | None:
@@ -82,18 +84,19 @@ class Look:
 def looked_at(request: Request, *, store: Store, scanner: Scanner, now_us: int) -> Look:
     """Return what there is to review, looking only into the caller's own tenant."""
     tenant_id, record_id = request.caller.tenant_id, request.record_id
-    queued = store.queued(tenant_id, record_id)
+    status = DUE[request.operation]
+    queued = store.queued(tenant_id, record_id, status)
     if queued is None:
         found = store.lineage(tenant_id, [record_id]).get(record_id)
         # Put there between the two questions: whoever asks again will see it.
-        gone = found is None or found.status == "quarantined"
+        gone = found is None or found.status == status
         return Look(ABSENT if found is None or gone else found.status, None)
     replaces = queued.waiting is not None and queued.waiting.replaces
     candidate = candidate_of(queued.record, revision_mode="replace" if replaces else "append")
     item = prepared(candidate, scanner=scanner, store_key=store.store_key())
     # Of a redacted record the digests are of what was written, as they would be if it were written again.
     item = replace(item, dedup=queued.dedup or item.dedup, tombstone=queued.original or item.tombstone)
-    return Look("quarantined", Waiting(queued, item, context_of([item], store, request.caller, now_us)))
+    return Look(status, Waiting(queued, item, context_of([item], store, request.caller, now_us)))
 
 
 def candidate_of(record: MemoryRecord, *, revision_mode: str) -> MemoryCandidate:

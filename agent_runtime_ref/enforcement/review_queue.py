@@ -38,11 +38,15 @@ from agent_runtime_ref.telemetry.otel import gate_span
 PATH = "memory/write/decision"
 ATTEMPTS_MAX = 5
 # What the gate can do beside the step itself.
-_KNOWN = {"release": frozenset[str](), "reject": frozenset({"tombstone"})}
+_KNOWN = {
+    "release": frozenset[str](),
+    "reject": frozenset({"tombstone"}),
+    "quarantine": frozenset[str](),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """One attempt: the request, what was found, the frame of the call and the question put to the policy."""
 
     request: Request
@@ -102,21 +106,21 @@ class ReviewGate:
             self._recorder.store_failure(asked.call, failure)
             raise
 
-    def _asked(self, request: Request) -> _Asked:
+    def _asked(self, request: Request) -> Asked:
         call = self._frame(request, ())
         look = looked_at(request, store=self._store, scanner=self._scanner, now_us=call.at_us)
         call = self._recorder.about(call, subjects_named(request.caller, look.subject))
         document = question(
             request, look, attributes=self._attributes, scanner=self._scanner, now_us=call.at_us
         )
-        return _Asked(request, look, call, document)
+        return Asked(request, look, call, document)
 
     def _frame(self, request: Request, subjects: tuple[str, ...]) -> Call:
         return self._recorder.call(
             request.caller, request.operation, trace_id=None, session_id=None, subjects=subjects
         )
 
-    def _carried_out(self, asked: _Asked) -> ReviewReceipt:
+    def _carried_out(self, asked: Asked) -> ReviewReceipt:
         ruling = self._point.write(asked.document)
         refusals = review_refusals(ruling.document, asked.request.operation)
         if refusals:
@@ -127,7 +131,7 @@ class ReviewGate:
             return self._released(asked, waiting, ruling)
         return self._rejected(asked, waiting, ruling)
 
-    def _refused(self, asked: _Asked, rows: Sequence[Mapping[str, Any]], ruling: Ruling) -> PolicyDeniedError:
+    def _refused(self, asked: Asked, rows: Sequence[Mapping[str, Any]], ruling: Ruling) -> PolicyDeniedError:
         decision = self._recorder.decision(asked.call, "deny", rows, duration_ns=ruling.duration_ns)
         result = {"allow": False, "effect": "deny", "deny": list(rows)}
         line = self._recorder.line(asked.call, decision, PATH, self._logged(asked), result)
@@ -137,7 +141,7 @@ class ReviewGate:
 
     # --- release -------------------------------------------------------------------------------------------
 
-    def _released(self, asked: _Asked, waiting: Waiting, ruling: Ruling) -> ReviewReceipt:
+    def _released(self, asked: Asked, waiting: Waiting, ruling: Ruling) -> ReviewReceipt:
         assigned = ruling.document["assign"][0]
         record = _let_go(waiting, assigned)
         change = replace(
@@ -165,7 +169,7 @@ class ReviewGate:
 
     # --- reject --------------------------------------------------------------------------------------------
 
-    def _rejected(self, asked: _Asked, waiting: Waiting, ruling: Ruling) -> ReviewReceipt:
+    def _rejected(self, asked: Asked, waiting: Waiting, ruling: Ruling) -> ReviewReceipt:
         obliged = [
             {"type": row["type"], "findings": row["findings"]} for row in ruling.document["obligations"]
         ]
@@ -199,7 +203,7 @@ class ReviewGate:
 
     def _committed(
         self,
-        asked: _Asked,
+        asked: Asked,
         decision: Decision,
         result: Mapping[str, Any],
         told: Event,
@@ -216,7 +220,7 @@ class ReviewGate:
         self._recorder.mirror([decided, told], lines)
         return outcomes[0].superseded if outcomes else ()
 
-    def _decided(self, asked: _Asked, decision: Decision) -> Event:
+    def _decided(self, asked: Asked, decision: Decision) -> Event:
         payload: dict[str, Any] = {
             "operation": asked.request.operation,
             "record_id": self._attributes.words.safe(asked.request.record_id),
@@ -235,7 +239,7 @@ class ReviewGate:
             }
         return self._recorder.event(asked.call, "memory_write_decision", decision, payload, decides=True)
 
-    def _told(self, asked: _Asked, decision: Decision, event_type: str, facts: Mapping[str, Any]) -> Event:
+    def _told(self, asked: Asked, decision: Decision, event_type: str, facts: Mapping[str, Any]) -> Event:
         """Return the event of what happened; the reviewer is named as every event names a principal."""
         safe = self._attributes.words.safe
         assert asked.look.waiting is not None
@@ -250,7 +254,7 @@ class ReviewGate:
         event = self._recorder.event(asked.call, event_type, decision, payload, decides=False)
         return replace(event, payload={**event.payload, "reviewer": event.payload["principal_id"]})
 
-    def _logged(self, asked: _Asked) -> Mapping[str, Any]:
+    def _logged(self, asked: Asked) -> Mapping[str, Any]:
         """Return the question for the log: the key of a record about somebody stands as a pseudonym."""
         subject, shown = asked.look.subject, dict(asked.document["candidates"][0])
         if subject is None or shown["key"] is None:

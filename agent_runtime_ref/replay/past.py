@@ -28,6 +28,7 @@ _BORN = {"memory_persisted": "active", "memory_quarantined": "quarantined"}
 _ENDED = "memory_rejected"
 _RELEASED = "memory_released"
 _FORGOTTEN = "memory_forgotten"
+_TAKEN_BACK = "memory_not_persisted"
 _SLOT = ("tenant_id", "subject", "memory_class", "kind", "key")
 
 
@@ -37,9 +38,13 @@ class _Life:
 
     born: int
     status: str  # it began with
-    released: int = 0
+    turns: tuple[tuple[int, str], ...] = ()  # out of quarantine and into it, by reviewers: line and status
     rejected: int = 0
     replaces: int = 0  # since when it has the place of another
+
+    def status_at(self, revision: int) -> str:
+        """Return whether it was active or in quarantine when the log had `revision` lines."""
+        return next((status for seq, status in reversed(self.turns) if seq <= revision), self.status)
 
 
 class History:
@@ -88,17 +93,35 @@ class History:
         if record_id is None:
             return
         key = (tenant_id, record_id)
+        if event == _TAKEN_BACK:
+            self._take_back(key, payload.get("event"))
+            return
         if event in _BORN and "duplicate_of" not in payload:
             life = self.lives.setdefault(key, _Life(seq, _BORN[event]))
+            if life.born != seq:
+                life.turns += ((seq, _BORN[event]),)
         else:
             found = self.lives.get(key)
             if found is None:
                 return
             life = found
-            life.released = seq if event == _RELEASED else life.released
+            if event == _RELEASED:
+                life.turns += ((seq, "active"),)
             life.rejected = seq if event == _ENDED else life.rejected
         if payload.get("supersedes") is not None:
             life.replaces = seq
+
+    def _take_back(self, key: Key, event: object) -> None:
+        """Let go of what was announced of a record and did not come about."""
+        life = self.lives.get(key)
+        if life is None:
+            return
+        if life.turns and event in (*_BORN, _RELEASED):
+            life.turns = life.turns[:-1]
+        elif event in _BORN:
+            del self.lives[key]
+        elif event == _ENDED:
+            life.rejected = 0
 
 
 class StorePast:
@@ -183,11 +206,13 @@ class StorePast:
         life = self._history.lives.get(_key(record))
         if life is None or (life.rejected and life.rejected <= revision):
             return today
-        if life.status == "quarantined" and not (life.released and life.released <= revision):
+        if life.status_at(revision) == "quarantined":
             return "quarantined"
+        if today == "quarantined":
+            return "active"  # a reviewer put it there since
         if today == "superseded":
             numbers = self._replacers.get(_slot(record), [])
-            place = bisect_right(numbers, max(life.born, life.released))
+            place = bisect_right(numbers, max([life.born, *(seq for seq, _ in life.turns)]))
             # Where the log does not say who took its place, it counts as out of it all along.
             superseded = numbers[place] if place < len(numbers) else 0
             return "active" if superseded > revision else today

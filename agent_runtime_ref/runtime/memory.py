@@ -223,6 +223,14 @@ class GovernedMemory(OpenedMemory):
         """Remove a record from quarantine for good; see `ReviewGate.review` for what it raises."""
         return self._reviewed("reject", record_id, caller, reason)
 
+    def quarantine(self, record_ids: Sequence[str], *, caller: Caller, reason: str) -> list[Decision]:
+        """Put active records into quarantine, all or none; see `WithdrawalGate` for what it raises."""
+        from agent_runtime_ref.enforcement.review_document import Request
+
+        self._check(caller)
+        requests = [Request("quarantine", one, caller, reason) for one in dict.fromkeys(record_ids)]
+        return self._gates.reviews.quarantine(requests)
+
     def _reviewed(self, operation: str, record_id: str, caller: Caller, reason: str) -> ReviewReceipt:
         from agent_runtime_ref.enforcement.review_document import Request
 

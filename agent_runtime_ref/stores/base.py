@@ -220,8 +220,8 @@ class Change:
     tombstone digest of what was written, where the record holds a redacted form of it: forgetting leaves a
     tombstone of both. `unforgotten` and
     `parents` are what the decision relied on besides: a digest that had no tombstone, and the records it is
-    derived from, as they were. `waiting` goes with a record in quarantine; `queued` is the one in quarantine
-    whose place this record takes, as it was seen.
+    derived from, as they were. `waiting` goes with a record in quarantine; `queued` is the one of the same id
+    whose place this record takes, as it was seen: in quarantine, or active where it is to go there.
     """
 
     record: MemoryRecord
@@ -346,8 +346,8 @@ class Store(Protocol):
     def tombstoned(self, tenant_id: str, digests: Sequence[bytes]) -> set[bytes]:
         """Those digests (see `tombstone_digest`) whose content was forgotten."""
 
-    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
-        """The record of that id and what is kept for its review; None where none of it is in quarantine."""
+    def queued(self, tenant_id: str, memory_id: str, status: str = "quarantined") -> Queued | None:
+        """The record of that id and what is kept for its review; None where there is none of that status."""
 
     def commit(self, batch: WriteBatch) -> list[CommitOutcome]:
         """Put a batch and its log lines in one transaction.

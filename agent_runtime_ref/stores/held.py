@@ -118,11 +118,11 @@ class HeldRecords:
             entries = self._entries(tenant_id)
             return [entries[memory_id].record for memory_id in dict.fromkeys(ids) if memory_id in entries]
 
-    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
-        """The record of that id, if it is in quarantine, and what is kept for its review."""
+    def queued(self, tenant_id: str, memory_id: str, status: str = "quarantined") -> Queued | None:
+        """The record of that id, if it has that status, and what is kept for its review."""
         with self._opened():
             entry = self._entries(tenant_id).get(memory_id)
-            if entry is None or entry.record.status != "quarantined":
+            if entry is None or entry.record.status != status:
                 return None
             return Queued(entry.record, entry.waiting, entry.dedup, entry.original)
 

@@ -113,7 +113,7 @@ _OF_EVERY_SPAN = (
 )
 SPANS = (
     Span("search_memory", ("search", "get", "list", "inspect"), _OF_EVERY_SPAN),
-    Span("upsert_memory", ("write", "release"), _OF_EVERY_SPAN),
+    Span("upsert_memory", ("write", "release", "quarantine"), _OF_EVERY_SPAN),
     Span("delete_memory", ("delete", "reject"), _OF_EVERY_SPAN),
 )
 OPERATIONS: Mapping[str, str] = {operation: span.name for span in SPANS for operation in span.operations}

@@ -97,7 +97,7 @@ _ROWS = (
     ),
     EventType(
         "memory_write_decision",
-        "before a write, a release or a rejection",
+        "before a write, a release, a rejection or a quarantine",
         (
             "memory_class",
             "kind",
@@ -127,8 +127,8 @@ _ROWS = (
     ),
     EventType(
         "memory_quarantined",
-        "a record went into the review queue instead of being readable",
-        ("record_id", "memory_class", "kind", "reasons", "rule_ids", "reviewer"),
+        "a record went into the review queue instead of being readable, or a reviewer put it there",
+        ("record_id", "memory_class", "kind", "reasons", "rule_ids", "reviewer", "reason"),
         severity="WARN",
     ),
     EventType(

@@ -73,6 +73,31 @@ class ReviewingCases(StoreCases):
             assert store.queued(TENANT, "held") is None
             assert [chain.body(line) for line in store.log(False)] == ['{"line":1}']
 
+    def test_an_active_record_goes_into_quarantine_in_its_place(self) -> None:
+        """Nobody finds it, its duplicate key is free, and it comes back as it was."""
+        with self.opened() as store:
+            record = make_record("jam", content="quince marmalade", key="jam", derived_from=("parent",))
+            store.commit(WriteBatch([Change(record, dedup=b"twin", original=b"as written")]))
+            seen = store.queued(TENANT, "jam", "active")
+            assert seen == Queued(record, None, b"twin", b"as written")
+            held = replace(record, status="quarantined")
+            away = Change(held, dedup=b"twin", exclusive=False, original=b"as written", waiting=WAITING,
+                          queued=seen)  # fmt: skip
+            store.commit(WriteBatch([away], ['{"line":1}']))
+
+            assert store.queued(TENANT, "jam") == Queued(held, WAITING, b"twin", b"as written")
+            assert store.queued(TENANT, "jam", "active") is None
+            assert store.find_duplicate(TENANT, [b"twin"]) == {}
+            assert store.heads(TENANT, [Slot(None, "long_term", "validated_fact", "jam")]) == [None]
+            assert store.children(TENANT, ["parent"]) == ["jam"]
+            raises(RevisionConflictError, store.commit, WriteBatch([away]))
+            waiting = store.queued(TENANT, "jam")
+            assert waiting is not None
+            store.commit(WriteBatch([let_go(waiting)]))
+            assert store.fetch(TENANT, ["jam"]) == [record]
+            assert ids(ask(store, "quince")) == ["jam"]
+            assert store.find_duplicate(TENANT, [b"twin"]) == {b"twin": "jam"}
+
     def test_a_released_replacement_supersedes_the_head_that_was_seen(self) -> None:
         """The head goes in the same transaction; if it is another one by now, nothing happens."""
         with self.opened() as store:

@@ -57,7 +57,7 @@ _FETCH = (
 _QUEUED = (
     f"SELECT {records.POLICY_LIST},{records.CONTENT_LIST},t.dedup,t.original,q.principal,q.agent,q.replaces"
     f" {records.FROM} LEFT JOIN quarantine q ON q.tenant_id=r.tenant_id AND q.rid=r.rid"
-    " WHERE r.tenant_id=$1 AND r.status='quarantined' AND r.memory_id=$2"
+    " WHERE r.tenant_id=$1 AND r.memory_id=$2 AND r.status=$3"
 )
 _REVISION = (
     "SELECT (SELECT coalesce(sum(seq),0) FROM chains WHERE NOT reads)::bigint"
@@ -158,9 +158,9 @@ class PostgresStore:
         by_id = {record.memory_id: record for record in found}
         return [by_id[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in by_id]
 
-    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
-        """The record of that id, if it is in quarantine, and what is kept for its review."""
-        found = self._pool.ask(tenant_id, _QUEUED, (tenant_id, memory_id))
+    def queued(self, tenant_id: str, memory_id: str, status: str = "quarantined") -> Queued | None:
+        """The record of that id, if it has that status, and what is kept for its review."""
+        found = self._pool.ask(tenant_id, _QUEUED, (tenant_id, memory_id, status))
         return records.queued(found[0], self.url) if found else None
 
     def _by_value(self, tenant_id: str, sql: str, values: Sequence[Any], *more: Any) -> list[tuple[Any, ...]]:

@@ -140,9 +140,9 @@ class RedisStore:
         """The records of those ids that exist, in the order of `ids`."""
         return self._looked(tenant_id, Wanted(ids=dict.fromkeys(ids))).fetch(tenant_id, ids)
 
-    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
-        """The record of that id, if it is in quarantine, and what is kept for its review."""
-        return self._looked(tenant_id, Wanted(ids={memory_id: None})).queued(tenant_id, memory_id)
+    def queued(self, tenant_id: str, memory_id: str, status: str = "quarantined") -> Queued | None:
+        """The record of that id, if it has that status, and what is kept for its review."""
+        return self._looked(tenant_id, Wanted(ids={memory_id: None})).queued(tenant_id, memory_id, status)
 
     def _looked(self, tenant_id: str, wanted: Wanted) -> View:
         return load(self._server, {tenant_id: wanted})

@@ -162,15 +162,16 @@ class SqliteStore:
         by_id = {record.memory_id: record for record in records}
         return [by_id[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in by_id]
 
-    def queued(self, tenant_id: str, memory_id: str) -> Queued | None:
-        """The record of that id, if it is in quarantine, and what is kept for its review."""
+    def queued(self, tenant_id: str, memory_id: str, status: str = "quarantined") -> Queued | None:
+        """The record of that id, if it has that status, and what is kept for its review."""
         sql = (
             f"SELECT {rows.POLICY_LIST},{rows.CONTENT_LIST},t.dedup,t.original,q.principal,q.agent,q.replaces"
             " FROM records r JOIN contents t ON t.rid=r.rid LEFT JOIN quarantine q ON q.rid=r.rid"
-            " WHERE r.tid=? AND r.status='quarantined' AND r.memory_id IN"
+            " WHERE r.tid=? AND r.memory_id IN"
         )
         found = self._by_value(sql, tenant_id, (memory_id,))
-        return rows.queued(found[0], tenant_id, str(self.path)) if found else None
+        queued = rows.queued(found[0], tenant_id, str(self.path)) if found else None
+        return None if queued is None or queued.record.status != status else queued
 
     def commit(self, batch: WriteBatch) -> list[CommitOutcome]:
         """Put a batch and its log lines in one transaction, or nothing."""

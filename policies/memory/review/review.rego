@@ -1,7 +1,7 @@
 # METADATA
 # title: Review policy
 # description: >-
-#   Decides who may take a record out of quarantine, and what a record that is let go is given. It is a part of
+#   Decides who may put a record into quarantine and take it out, and what a record that is let go is given. It is a part of
 #   the write policy, which asks it about releases and rejections only; an ordinary write pays nothing for it.
 # scope: subpackages
 # schemas:
@@ -15,8 +15,11 @@ import data.memory.write
 import future.keywords.not
 import rego.v1
 
+# Each step, and the status of the records that it is taken with.
+due := {"release": "quarantined", "reject": "quarantined", "quarantine": "active"}
+
 permitted if {
-	input.operation in {"release", "reject"}
+	due[input.operation]
 	input.candidates >= []
 	input.candidates < {}
 	settings.review.roles
@@ -27,14 +30,15 @@ permitted if {
 # Whoever may not review is told that and nothing else: no other rule looks at the record, so that an answer
 # tells nobody which records wait in quarantine.
 under_review[index] := candidate if {
-	input.operation in {"release", "reject"}
+	due[input.operation]
 	caller_is_reviewer
 	some index, candidate in input.candidates
 }
 
 waiting[index] := candidate if {
+	status := due[input.operation]
 	some index, candidate in under_review
-	candidate.queue.status == "quarantined"
+	candidate.queue.status == status
 }
 
 # What is no list is looked at by the rule about the form alone: the embedded engine fails on it.
@@ -61,7 +65,8 @@ roles_of_caller := input.caller.roles if {
 # METADATA
 # title: Quarantine is opened by reviewers
 # description: >-
-#   A record is released or rejected by a known caller with a role that the settings name, and by nobody else.
+#   A record is released, rejected or put into quarantine by a known caller with a role that the settings name,
+#   and by nobody else.
 # custom:
 #   rule_id: MEM-W-401
 #   severity: critical
@@ -70,7 +75,7 @@ roles_of_caller := input.caller.roles if {
 #   attributes: []
 #   settings: [review]
 deny contains {"index": index, "rule_id": "MEM-W-401", "reason": "reviewer_required"} if {
-	input.operation in {"release", "reject"}
+	due[input.operation]
 	not caller_is_reviewer
 	some index, _ in input.candidates
 }
@@ -78,7 +83,8 @@ deny contains {"index": index, "rule_id": "MEM-W-401", "reason": "reviewer_requi
 # METADATA
 # title: Only what is in quarantine is reviewed
 # description: >-
-#   A record that is not there, is active already, or was superseded is neither released nor rejected.
+#   A record that is not there, is active already, or was superseded is neither released nor rejected. Only an
+#   active one is put into quarantine.
 # custom:
 #   rule_id: MEM-W-402
 #   severity: high
@@ -87,6 +93,13 @@ deny contains {"index": index, "rule_id": "MEM-W-401", "reason": "reviewer_requi
 #   attributes: [status]
 #   settings: []
 deny contains {"index": index, "rule_id": "MEM-W-402", "reason": "not_in_quarantine"} if {
+	due[input.operation] == "quarantined"
+	some index, _ in under_review
+	not waiting[index]
+}
+
+deny contains {"index": index, "rule_id": "MEM-W-402", "reason": "not_active"} if {
+	due[input.operation] == "active"
 	some index, _ in under_review
 	not waiting[index]
 }

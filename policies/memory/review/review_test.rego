@@ -180,6 +180,43 @@ refused := {
 		"candidate": [set_("/findings", [{"field": "content"}])],
 		"says": {["MEM-W-413", "review_malformed"]},
 	},
+	"quarantine without the role": {
+		"operation": "quarantine",
+		"caller": [set_("/roles", ["curator"])],
+		"candidate": hopeless,
+		"says": {["MEM-W-401", "reviewer_required"]},
+	},
+	"quarantine in another tenant": {
+		"operation": "quarantine",
+		"caller": [set_("/tenant_id", "tenant-b")],
+		"candidate": [set_("/queue/status", "active")],
+		"says": {["MEM-W-101", "tenant_mismatch"]},
+	},
+	"quarantine of what is there already": {
+		"operation": "quarantine",
+		"says": {["MEM-W-402", "not_active"]},
+	},
+	"quarantine of what was superseded": {
+		"operation": "quarantine",
+		"candidate": [set_("/queue/status", "superseded")],
+		"says": {["MEM-W-402", "not_active"]},
+	},
+	"quarantine of what is not there": {
+		"operation": "quarantine",
+		"candidate": [set_("/queue/status", "absent")],
+		"says": {["MEM-W-402", "not_active"]},
+	},
+	"quarantine without a reason": {
+		"operation": "quarantine",
+		"candidate": [set_("/queue/status", "active")],
+		"review": [set_("/reason_chars", 0)],
+		"says": {["MEM-W-404", "reason_missing"]},
+	},
+	"quarantine with a finding without a type": {
+		"operation": "quarantine",
+		"candidate": [set_("/queue/status", "active"), set_("/findings", [{"field": "key"}])],
+		"says": {["MEM-W-413", "review_malformed"]},
+	},
 	"rejection with a finding without a type": {
 		"operation": "reject",
 		"candidate": [set_("/findings", [{"field": "key"}])],
@@ -304,6 +341,43 @@ test_rejected[note] if {
 	answer.quarantine == set()
 	ids(answer.obligations) == {"MEM-W-421"}
 	{one.type | some one in answer.obligations} == {"tombstone"}
+}
+
+# What is put into quarantine is asked who and why; whatever is wrong with it is a reason for it.
+quarantined := {
+	"a fact": [],
+	"about oneself": [set_("/subject", "ada")],
+	"of a writer whom nobody knows": [set_("/queue/written_by", {"principal": null, "agent": null})],
+	"expired": [set_("/queue/expires_ns", now - day)],
+	"with a secret": [set_("/findings", [{"type": "secret.password", "field": "content"}])],
+	"derived from what is gone": [set_("/lineage/known", false), set_("/lineage/subjects_match", false)],
+	"that nobody may write any more": [set_("/memory_class", "archive"), set_("/size_bytes", 70000)],
+}
+
+test_quarantined[note] if {
+	some note, patch in quarantined
+	active := [set_("/queue/status", "active")]
+	answer := decided({"operation": "quarantine", "candidate": array.concat(active, patch)})
+	answer.deny == set()
+	answer.allowed == [0]
+	answer.quarantine == set()
+	answer.obligations == set()
+}
+
+test_settings_may_keep_the_writer_from_putting_into_quarantine if {
+	one := json.patch(candidate, [set_("/queue/status", "active"), set_("/queue/written_by/principal", "hmac:ada")])
+	asked := {"operation": "quarantine", "now_ns": now, "caller": reviewer, "candidates": [one], "review": why}
+	eyes := object.union(settings, {"review": {"four_eyes": {"quarantine": {"principal": true}}}})
+	answer := write.decision with input as asked with data.memory.settings as eyes
+	said(answer.deny) == {["MEM-W-403", "four_eyes"]}
+}
+
+test_without_the_setting_nothing_is_put_into_quarantine if {
+	one := json.patch(candidate, [set_("/queue/status", "active")])
+	asked := {"operation": "quarantine", "now_ns": now, "caller": reviewer, "candidates": [one], "review": why}
+	left := json.patch(settings, [gone("/review/four_eyes/quarantine")])
+	answer := write.decision with input as asked with data.memory.settings as left
+	answer.allowed == []
 }
 
 test_poison_beside_the_content_leaves_the_content_free if {

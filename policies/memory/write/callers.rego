@@ -127,7 +127,7 @@ caller_is_operator if {
 #   attributes: []
 #   settings: []
 deny contains {"index": index, "rule_id": "MEM-W-119", "reason": "operation_unknown"} if {
-	not input.operation in {"write", "delete", "release", "reject"}
+	not input.operation in {"write", "delete", "release", "reject", "quarantine"}
 	some index, _ in input.candidates
 }
 

@@ -1,4 +1,4 @@
-# Releases and rejections are writes too. They have a policy of their own, so that an ordinary write, which is
+# Releases, rejections and what reviewers put into quarantine are writes too. They have a policy of their own, so that an ordinary write, which is
 # asked for far more often, pays nothing for it.
 package memory.write
 
@@ -8,11 +8,11 @@ import data.memory.review
 import future.keywords.not
 import rego.v1
 
-is_review if input.operation in {"release", "reject"}
+is_review if input.operation in {"release", "reject", "quarantine"}
 
 # METADATA
 # description: >-
-#   The answer about a release or a rejection: what every change of memory must be, and what a review must be.
+#   The answer about a step of a review: what every change of memory must be, and what a review must be.
 reviewed := {
 	"allowed": [index |
 		review_permitted
