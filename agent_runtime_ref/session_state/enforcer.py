@@ -18,7 +18,7 @@ from agent_runtime_ref.session_state.current import Standing, TurnConstraints, c
 from agent_runtime_ref.session_state.items import ItemView, view_of
 from agent_runtime_ref.session_state.money import Money, Rates
 from agent_runtime_ref.session_state.state import GENERAL, SessionState
-from agent_runtime_ref.session_state.words import same_thing, speaks_of
+from agent_runtime_ref.session_state.words import TEXT_CHARACTERS_MAX, same_thing, speaks_of
 
 __all__ = ["Enforced", "Enforcer", "Verdict"]
 
@@ -69,6 +69,10 @@ class _Rule:
     @property
     def thing(self) -> tuple[str, str]:
         return self.category, same_thing(self.slug)
+
+    @property
+    def is_wall(self) -> bool:
+        return (self.polarity, self.strength) == ("dislike", "hard")
 
     @property
     def reason(self) -> str:
@@ -139,8 +143,11 @@ class Enforcer:
             if not _hits(view, rule):
                 continue
             reasons.append(rule.reason)
-            is_out = is_out or (rule.polarity, rule.strength) == ("dislike", "hard")
+            is_out = is_out or rule.is_wall
             score += POINTS.get((rule.polarity, rule.strength), 0.0)
+        if not _is_readable(view) and any(rule.is_wall for rule in rules):
+            reasons.append("not_readable")
+            is_out = True
         for bound in bounds:
             found = beyond(bound, view.price, self._rates)
             reasons += found.reasons
@@ -176,6 +183,11 @@ def _in_force(rules: Sequence[_Rule]) -> list[_Rule]:
         if rule.stated or earlier is None or not earlier.stated:
             counted[rule.thing] = rule
     return list(counted.values())
+
+
+def _is_readable(view: ItemView) -> bool:
+    """Tell whether all of an item was looked at: what is too long or too deep may hide what is unwanted."""
+    return view.is_whole and all(len(text) <= TEXT_CHARACTERS_MAX for text in view.texts)
 
 
 def _hits(view: ItemView, rule: _Rule) -> bool:

@@ -6,6 +6,7 @@ mapping is read as shops write them; whatever else an application has it turns i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,8 @@ _NO_WORDS = frozenset(
     "id item_id sku url link href image images image_url thumbnail price currency seller_id rank".split()
 )
 _AMOUNTS = ("amount", "value", "price")
-_DEPTH_MAX = 6
+_DEPTH_MAX = 8
+_PERCENT = re.compile(r"\s*\d{1,3}(?:[.,]\d{1,4})?\s*%\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class ItemView:
     texts: tuple[str, ...]  # everything that is said of it
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name in lower case -> values
     price: tuple[Money, ...] = ()  # several where it is a range; empty where it says none
+    is_whole: bool = True  # False: there is more of it than was looked at
 
     def says_of(self, category: str) -> tuple[str, ...]:
         """Return the values of the attribute that is called as a category of constraints, if there is one."""
@@ -51,27 +54,41 @@ def view_of(item: Any) -> ItemView:
         if isinstance(part, Mapping):
             for name, value in part.items():
                 if str(name).lower() not in _NO_WORDS:
-                    attributes.setdefault(str(name).lower(), tuple(_texts(value, 1)))
+                    values = tuple(text for text in _texts(value, 1) if text is not None)
+                    attributes.setdefault(str(name).lower(), values)
+    texts = tuple(_texts(item, 0))
     return ItemView(
-        texts=tuple(_texts(item, 0)),
+        texts=tuple(text for text in texts if text is not None),
         attributes=attributes,
         price=tuple(_price(item)),
+        is_whole=None not in texts,
     )
 
 
-def _texts(value: Any, depth: int) -> Iterator[str]:
-    """Yield every text below a value, the names of its parts left out: `plastic_free: true` is no plastic."""
+def _texts(value: Any, depth: int) -> Iterator[str | None]:
+    """Yield every text below a value, and None for what is nested too deep to be looked at.
+
+    The name of a part is a text where the part only says yes or how much: `plastic: true`, `plastic: 40%`.
+    """
     if isinstance(value, str):
         yield value
-    elif depth >= _DEPTH_MAX:
-        return
+    elif depth >= _DEPTH_MAX and isinstance(value, Mapping | Sequence | set | frozenset):
+        yield None
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             if str(name).lower() not in _NO_WORDS:
+                if _is_share(inner):
+                    yield str(name)
                 yield from _texts(inner, depth + 1)
     elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
         for inner in value:
             yield from _texts(inner, depth + 1)
+
+
+def _is_share(value: Any) -> bool:
+    if isinstance(value, str):
+        return _PERCENT.fullmatch(value) is not None and value.strip("0.,% ") != ""
+    return isinstance(value, int | float) and value > 0
 
 
 def _price(item: Mapping[str, Any]) -> list[Money]:

@@ -112,11 +112,11 @@ def _singulars(word: str) -> tuple[str, ...]:
 def _is_denied(tokens: tuple[_Token, ...], start: int, end: int) -> bool:
     """Tell whether the words from `start` to `end` are said not to be there."""
     after = tokens[end].word if end < len(tokens) else ""
-    if after in lexicon.DENIALS_AFTER and tokens[end].gap.strip(" -") == "":
+    if after in lexicon.DENIALS_AFTER and tokens[end].gap.strip(" -_") == "":
         behind = tokens[end + 1].word if end + 1 < len(tokens) else ""
         return behind not in lexicon.NOT_A_DENIAL
     before = start - 1
-    while before >= 0 and tokens[before + 1].gap.strip(" -") == "":
+    while before >= 0 and tokens[before + 1].gap.strip(" -_") == "":
         word = tokens[before].word
         if word in lexicon.DENIALS_BEFORE or word in lexicon.IMITATIONS:
             return True

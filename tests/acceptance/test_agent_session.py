@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 import threading
@@ -14,6 +15,8 @@ import pytest
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer, Tool, ToolCall, ToolSpec, TurnResult
 from agent_runtime_ref.contracts.finding import Finding
+from agent_runtime_ref.curator import Curator
+from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.session_state import Enforcer, Sessions
 from agent_runtime_ref.testing import FrozenClock
 from tests.constraining import Preference, budget, finding
@@ -192,3 +195,45 @@ def test_turns_side_by_side_are_held_to_their_own(memory: GovernedMemory, tmp_pa
             thread.join()
 
     assert found == {"left": ["Tin box", "Tin chest"], "right": ["Plastic box"]}
+
+
+SEED = [
+    "budget $300 this time / I always hate plastic / blue today",
+    "这次预算300美元 / 我一直讨厌塑料 / 今天想要蓝色",
+]
+SHELF = [
+    {"name": "Plastic crate", "price": "$5"},
+    {"name": "Tin crate", "price": "$20"},
+    {"name": "Blue tin crate", "price": "$30"},
+    {"name": "蓝色木箱", "price": "$40"},
+    {"name": "Marble crate", "price": "$400"},
+]
+
+
+@pytest.mark.parametrize("said", SEED)
+def test_what_was_judged_is_enforced_where_it_belongs(
+    memory: GovernedMemory, tmp_path: Path, said: str
+) -> None:
+    """Budget and blue hold in their thread, the dislike of plastic in each; the model passes nothing."""
+
+    def shelf(arguments: Mapping[str, Any], *, caller: Caller, purpose: str) -> str:
+        return json.dumps([item["name"] for item in Enforcer().apply(SHELF).items], ensure_ascii=False)
+
+    sessions, preferences = Sessions(memory, folder=tmp_path), PreferenceStore(memory=memory)
+    runtime = AgentRuntime.open(
+        memory,
+        model=picking(),
+        tools=[Tool(PICKER.spec, shelf)],
+        curation=Curator(memory, sessions=sessions, preferences=preferences),
+        sessions=sessions,
+        standing=lambda who: preferences.read(caller=who),
+    )
+    here, elsewhere = caller(session_id="here"), caller(session_id="elsewhere")
+    with runtime:
+        runtime.run(said, caller=here)
+        assert runtime.drain()
+        replies = [runtime.run("a crate?", caller=who).reply for who in (here, elsewhere)]
+
+    found = [json.loads(html.unescape(reply[reply.index("[") : reply.rindex("]") + 1])) for reply in replies]
+    assert found[0] == ["Blue tin crate", "蓝色木箱", "Tin crate"]
+    assert found[1] == ["Tin crate", "Blue tin crate", "蓝色木箱", "Marble crate"]

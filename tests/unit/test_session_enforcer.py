@@ -186,6 +186,43 @@ def test_words_are_found_wherever_they_stand() -> None:
     assert ids(enforced(finding("plastic"), items=guilty)) == []
 
 
+@pytest.mark.parametrize(
+    ("attributes", "is_kept"),
+    [
+        ({"plastic": True}, False),
+        ({"contains_plastic": True}, False),
+        ({"composition": {"cotton": "60%", "plastic": "40 %"}}, False),
+        ({"composition": {"cotton": 100, "plastic": 0}}, True),
+        ({"composition": {"cotton": "100%", "plastic": "0%"}}, True),
+        ({"plastic": False}, True),
+        ({"no_plastic": True, "plastic_free": True, "non-plastic": 1}, True),
+    ],
+)
+def test_the_name_of_a_part_counts_where_it_says_yes_or_how_much(
+    attributes: dict[str, Any], is_kept: bool
+) -> None:
+    """Shops write what is in a thing as flags and shares, too."""
+    items = [{"id": "x", "title": "Box", "attributes": attributes}]
+
+    assert bool(ids(enforced(finding("plastic"), items=items))) == is_kept
+
+
+def test_an_item_that_cannot_be_looked_at_whole_is_kept_out() -> None:
+    """A word behind twenty thousand characters, or ten levels down, is a word that somebody hid."""
+    deep: Any = "plastic"
+    for _ in range(10):
+        deep = {"more": [deep]}
+    hiding = [
+        {"id": "long", "title": "x " * 15_000 + "plastic"},
+        {"id": "deep", "title": "Box", "more": deep},
+    ]
+
+    result = enforced(finding("plastic"), items=hiding)
+
+    assert [one.reasons for one in result.dropped] == [("not_readable",), ("not_readable",)]
+    assert ids(enforced(finding("plastic", strength="soft"), items=hiding)) == ["long", "deep"]
+
+
 def test_an_item_of_another_form_needs_a_reader() -> None:
     """What is no mapping is refused, not passed; an application says how its items are read."""
     with in_turn(merge(SessionState(), [finding("plastic")])):
