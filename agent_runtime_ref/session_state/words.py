@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,8 +40,8 @@ class _Token:
 
 def speaks_of(text: str, slug: str) -> bool:
     """Tell whether `text` says that the thing called `slug` is there."""
-    tokens = _tokens(folded(text[:TEXT_CHARACTERS_MAX]))
-    return any(_found(tokens, word) for word in _names(slug))
+    read = _read(text[:TEXT_CHARACTERS_MAX])
+    return any(_found(read, word) for word in _names(slug))
 
 
 def same_thing(slug: str) -> str:
@@ -69,7 +69,26 @@ def _names(slug: str) -> frozenset[str]:
     return frozenset([phrase])
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text as it is looked through: by many words, so that each has to look at few places only."""
+
+    tokens: tuple[_Token, ...]
+    runs: tuple[str, ...]  # of characters without borders
+    places: Mapping[str, Sequence[int]]  # word, or what it may be the plural of -> where it stands
+
+
 @lru_cache(maxsize=256)
+def _read(text: str) -> _Read:
+    tokens = _tokens(folded(text))
+    runs = tuple(token.word for token in tokens if _IS_UNSPACED.match(token.word) is not None)
+    places: dict[str, list[int]] = {}
+    for at, token in enumerate(tokens):
+        for form in _singulars(token.word):
+            places.setdefault(form, []).append(at)
+    return _Read(tokens, runs, places)
+
+
 def _tokens(text: str) -> tuple[_Token, ...]:
     found, end = [], 0
     for match in _TOKEN.finditer(text):
@@ -78,20 +97,19 @@ def _tokens(text: str) -> tuple[_Token, ...]:
     return tuple(found)
 
 
-def _found(tokens: tuple[_Token, ...], name: str) -> bool:
+def _found(read: _Read, name: str) -> bool:
     if _IS_UNSPACED.search(name) is not None and " " not in name:
-        return any(_in_run(token.word, name) for token in tokens)
-    wanted = name.split(" ")
-    last = len(tokens) - len(wanted)
+        return any(name in run and _in_run(run, name) for run in read.runs)
+    first, *others = name.split(" ")
     return any(
-        all(_is_word(tokens[start + at].word, word) for at, word in enumerate(wanted))
-        and not _is_denied(tokens, start, start + len(wanted))
-        for start in range(last + 1)
+        all(at in _places_of(read, word) for at, word in enumerate(others, start + 1))
+        and not _is_denied(read.tokens, start, start + 1 + len(others))
+        for start in _places_of(read, first)
     )
 
 
-def _is_word(word: str, wanted: str) -> bool:
-    return word == wanted or wanted in _singulars(word) or word in _singulars(wanted)
+def _places_of(read: _Read, word: str) -> set[int]:
+    return {at for form in _singulars(word) for at in read.places.get(form, ())}
 
 
 @lru_cache(maxsize=4096)
