@@ -15,6 +15,8 @@ from agent_runtime_ref.export.outgoing import Outgoing
 
 # By this a collector says that the batch is at fault, and not the way to it or its own state.
 _REFUSAL = "INVALID_ARGUMENT"
+# And by this too, beside that it is busy; only its words tell them apart.
+_EXHAUSTED, _TOO_LARGE = "RESOURCE_EXHAUSTED", "larger than max"
 
 
 class GrpcSender:
@@ -52,7 +54,8 @@ class GrpcSender:
         if heard.code is None:
             return Answer("unavailable", reason="no answer from the collector")
         said = f"the collector answered {heard.code} {worded(heard.details)}".rstrip()
-        return Answer("refused" if heard.code == _REFUSAL else "unavailable", reason=said)
+        refused = heard.code == _REFUSAL or (heard.code == _EXHAUSTED and _TOO_LARGE in heard.details)
+        return Answer("refused" if refused else "unavailable", reason=said)
 
     def close(self) -> None:
         """Close the channel."""

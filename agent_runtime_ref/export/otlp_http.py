@@ -47,15 +47,18 @@ class HttpSender:
         session.hooks["response"].append(self._answered)
         session.send = self._told(session.send)
         self._failure = ""
+        self._tried = False
         self._exporter: Any = OTLPLogExporter(endpoint, session=session)
 
     def send(self, events: Sequence[Outgoing]) -> Answer:
         """Hand over a batch; a collector that is not there is tried again within the exporter's timeout."""
         from opentelemetry.sdk._logs.export import LogRecordExportResult
 
-        self._heard, self._failure = None, ""
+        self._heard, self._failure, self._tried = None, "", False
         result = self._exporter.export(self._records.of(events))
         heard = self._last()
+        if not self._tried and result is not LogRecordExportResult.SUCCESS:
+            return Answer("refused", reason="it is larger than a request may be")  # nobody was asked
         if heard is None:
             return Answer("unavailable", reason=f"no answer from the collector{self._failure}")
         if result is LogRecordExportResult.SUCCESS and 200 <= heard.status < 300:
@@ -83,6 +86,7 @@ class HttpSender:
         """Remember what kind of error kept a request from being answered; the exporter keeps it to itself."""
 
         def sent(*arguments: Any, **options: Any) -> Any:
+            self._tried = True
             try:
                 return send(*arguments, **options)
             except Exception as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agent_runtime_ref.clock import microseconds
+from agent_runtime_ref.clock import EPOCH, microseconds
 from agent_runtime_ref.compact_json import parsed
 from agent_runtime_ref.telemetry.chain import Position
 from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, event_document
@@ -19,6 +19,7 @@ KEPT = frozenset({"event_id", "decision_id", *PLACE_FIELDS})
 REDACTED = EVENT_NAME_PREFIX + "redacted_fields"
 _TYPE = b'"type":"event"'
 _HEAD_BYTES = 256
+_DEPTH_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def outgoing(line: bytes, position: Position, allowed: AllowList) -> Outgoing:
         raise ValueError("its event_type, trace_id or payload is missing")
     if not isinstance(payload.get("event_id"), str):
         raise ValueError("it has no event_id")
+    _require_sendable(payload)
     fields = allowed.of(event_type)
     before = document.get("redacted_fields")
     redacted = {name for name in before if isinstance(name, str)} if isinstance(before, list) else set()
@@ -109,6 +111,21 @@ def outgoing(line: bytes, position: Position, allowed: AllowList) -> Outgoing:
 
 def _instant(text: object) -> int:
     moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-    if moment is None or moment.tzinfo is None:
-        raise ValueError("its timestamp is no instant")
+    if moment is None or moment.tzinfo is None or moment < EPOCH:
+        raise ValueError("its timestamp is no instant that a log record can have")
     return microseconds(moment)
+
+
+def _require_sendable(value: object, depth: int = 0) -> None:
+    """Return if OTLP has a form for a value; one that had none would hold up all that come after it.
+
+    Raises:
+        ValueError: a number needs more than 64 bits, or there are lists in lists without end.
+    """
+    if depth > _DEPTH_MAX:
+        raise ValueError("it is nested too deeply")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("it has a number of more than 64 bits")
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for one in inner:
+        _require_sendable(one, depth + 1)

@@ -214,6 +214,29 @@ def test_a_line_that_is_not_what_was_written_does_not_leave_as_if_it_were(
     assert told == [f"chain log: {said}"]
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (event_body(2, revision=2**63), "more than 64 bits"),
+        (event_body(2, record_id=json.loads("[" * 60 + "]" * 60)), "nested too deeply"),
+        (event_body(2).replace("2026-11-30T", "1969-11-30T"), "timestamp is no instant"),
+        (event_body(2).replace("2026-11-30T", "tomorrow"), "was not delivered"),
+        (event_body(2).replace('"trace_id":"trace-001"', '"trace_id":7'), "trace_id or payload is missing"),
+        ('{"type":"event"}', "trace_id or payload is missing"),
+    ],
+)
+def test_a_line_that_no_collector_could_take_holds_up_nothing(tmp_path: Path, body: str, said: str) -> None:
+    """Whoever can write the log can seal anything into it."""
+    recipient = Recipient()
+    told: list[str] = []
+    with Cursor(tmp_path / "c.export") as cursor:
+        delivery = Delivery(cursor, recipient, say=told.append)
+        assert delivery.drain([chain_of(sealed(event_body(1), body, event_body(3)))])
+
+    assert (recipient.ids, delivery.report.failed) == (ids(1, 3), 1)
+    assert said in told[0]
+
+
 def test_only_fields_of_the_catalogue_leave_and_the_others_are_named(tmp_path: Path) -> None:
     """A field that the catalogue does not know, and an event of an unknown type, give their ids alone."""
     lines = sealed(event_body(1, content="secret"), event_body(2, "news_of_tomorrow", record_id="mem-1"))

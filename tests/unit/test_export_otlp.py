@@ -133,6 +133,17 @@ def test_a_collector_that_is_not_there_or_does_not_answer_is_unavailable(receive
     assert [answer.reason.rpartition(": ")[2] for answer in answers] == ["ReadTimeout", "ConnectionError"]
 
 
+def test_what_is_larger_than_a_request_may_be_is_refused_and_not_asked_for_ever(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A smaller part of the batch may go; what is too large by itself must not hold up the others."""
+    exporter = "opentelemetry.exporter.otlp.proto.http._log_exporter"
+    monkeypatch.setattr(f"{exporter}._DEFAULT_MAX_REQUEST_SIZE", 2_000)
+
+    assert sent(receiver.url, *events(event_body(1, record_id="m" * 3_000))).outcome == "refused"
+    assert sent(receiver.url).outcome == "taken"
+
+
 def test_the_variables_of_opentelemetry_are_followed(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,13 +228,14 @@ class GrpcCollector:
 
         self.answer = messages.ExportLogsServiceResponse()
         self.code: Any = None
+        self.details = "no\nway"
         self.names: list[str] = []
         collector = self
 
         class Service(service.LogsServiceServicer):
             def Export(self, request: Any, context: Any) -> Any:
                 if collector.code is not None:
-                    context.abort(collector.code, "no\nway")
+                    context.abort(collector.code, collector.details)
                 records = request.resource_logs[0].scope_logs[0].log_records
                 collector.names += [record.event_name for record in records]
                 return collector.answer
@@ -253,11 +265,16 @@ def test_grpc_says_the_same_as_http(monkeypatch: pytest.MonkeyPatch) -> None:
         refusal = sent(collector.url)
         collector.code = grpc.StatusCode.UNAUTHENTICATED
         locked_out = sent(collector.url)
+        collector.code, collector.details = (
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "received message larger than max",
+        )
+        too_large = sent(collector.url)
     finally:
         collector.close()
     gone = sent(collector.url)
 
     assert (taken, partial) == (Answer("taken"), Answer("taken", rejected=1))
     assert refusal == Answer("refused", reason="the collector answered INVALID_ARGUMENT no way")
-    assert (locked_out.outcome, gone.outcome) == ("unavailable", "unavailable")
+    assert (locked_out.outcome, too_large.outcome, gone.outcome) == ("unavailable", "refused", "unavailable")
     assert collector.names == ["agent_memory.memory_persisted"] * 2
