@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, INTERNAL, REFUSED
@@ -16,9 +18,10 @@ from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.resources import user_of
 
 if TYPE_CHECKING:
-    from agent_runtime_ref.agent import TurnResult
+    from agent_runtime_ref.agent import AgentRuntime, TurnResult
     from agent_runtime_ref.config import Settings
     from agent_runtime_ref.contracts import Caller
+    from agent_runtime_ref.runtime import GovernedMemory
 
 _SEEDS_TENANT = "tenant-acme"
 _CODES = {"complete": DONE, "denied": REFUSED, "failed": INTERNAL}
@@ -31,8 +34,9 @@ def add_parser(subparsers: Any) -> None:
         help="one agent turn: precheck, retrieval, context, reply, then the work behind it",
         description=(
             "Run one agent turn: the policy admits it, memory is read through its gate, a model answers,\n"
-            "and what is kept of it passes the write gate. Without a model of your own the offline one\n"
-            "answers from the context alone."
+            "and what is kept of it passes the write gate. What the user says of himself is curated: what\n"
+            "holds now is a constraint of the session, what always holds a preference. Without a model of\n"
+            "your own the offline one answers from the context alone."
         ),
         epilog=example(
             "run 'which queue do support tickets use?'",
@@ -71,16 +75,37 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the reply and return the exit code."""
-    from agent_runtime_ref.agent import AgentRuntime
-
     message, caller = _message(args.message), _caller(args)
     settings = _settings(args)
-    with opened(args, creates=True) as memory, AgentRuntime.open(memory, settings) as runtime:
+    with opened(args, creates=True) as memory, _runtime(args, memory, settings) as runtime:
         result = runtime.run(message, caller=caller, purpose=args.purpose)
         if not runtime.drain():
             note("some of the work behind the reply failed; it is kept and tried again by the next run")
         _print(args, result)
     return _CODES[result.status]
+
+
+@contextmanager
+def _runtime(args: argparse.Namespace, memory: GovernedMemory, settings: Settings) -> Iterator[AgentRuntime]:
+    """Yield a runtime that keeps what the user says of himself, and holds the turn to it."""
+    from agent_runtime_ref.agent import AgentRuntime
+    from agent_runtime_ref.curator import Curator, ModelJudge
+    from agent_runtime_ref.preferences import PreferenceStore
+    from agent_runtime_ref.session_state import Sessions
+
+    sessions = Sessions(memory)
+    with PreferenceStore() as preferences:
+        judge = ModelJudge.from_environment()
+        curator = Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
+        with AgentRuntime.open(
+            memory,
+            settings,
+            curation=curator,
+            # A conversation that nobody named is not gone on with, so its exchanges need no folder.
+            sessions=None if args.session is None else sessions,
+            standing=lambda caller: preferences.read(caller=caller),
+        ) as runtime:
+            yield runtime
 
 
 def _message(given: str) -> str:

@@ -102,3 +102,15 @@ def test_a_message_from_standard_input() -> None:
     blank = as_process("run", "-", stdin=" \n")
     assert (blank.code, blank.out) == (2, "")
     assert "message" in blank.err
+
+
+def test_what_a_user_says_of_himself_is_kept(command: Command) -> None:
+    """Behind the reply the turn is curated: what always holds is a preference, the rest is of the session."""
+    said = "budget 300 this time / I always hate plastic / blue today"
+    assert command("run", said, "--tenant", "local", "--session", "thread-1").code == 0
+    kept = command("preferences", "list", "--format", "json").document
+    session = command("session", "show", "thread-1", "--format", "json").document
+
+    assert [one["key"] for one in kept["preferences"]] == ["dislike:material:general:plastic"]
+    assert "blue" in str(session)
+    assert "plastic" not in str(session)
