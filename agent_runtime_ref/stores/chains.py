@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
 
-from agent_runtime_ref.stores.base import WriteBatch
+from agent_runtime_ref.stores.base import Chain, WriteBatch
 from agent_runtime_ref.telemetry.chain import Lines
 
 
@@ -16,6 +19,38 @@ def chain_of(store_key: bytes, tenant_id: str | None, *, read: bool) -> str:
         return kind
     digest = hmac.digest(store_key, b"chain" + tenant_id.encode("utf-8", "surrogatepass"), hashlib.sha256)
     return f"{kind}:{digest.hex()[:32]}"
+
+
+class Logs(Protocol):
+    """A log that is a chain for each tenant, and one for what belongs to none."""
+
+    def tenants(self, read: bool) -> list[str]:
+        """The tenants that have a chain, in order."""
+
+    def lines(self, tenant: str | None, read: bool, /) -> Iterator[str]:
+        """The sealed lines of one chain, oldest first."""
+
+    def raw(self, tenant: str | None, read: bool, after: int = 0, /) -> Iterator[bytes]:
+        """The same in whatever state they are, those behind line `after`."""
+
+
+def chains_of(log: Logs, store_key: bytes, read: bool) -> Iterator[Chain]:
+    """Every chain of one of the two logs; the store's own is always there, and first."""
+    tenants: list[str | None] = [None, *log.tenants(read)]
+    for tenant in tenants:
+        yield Chain(chain_of(store_key, tenant, read=read), tenant, partial(log.raw, tenant, read))
+
+
+def lines_of(log: Logs, read: bool) -> Iterator[str]:
+    """The sealed lines of one of the two logs, chain after chain."""
+    for tenant in (None, *log.tenants(read)):
+        yield from log.lines(tenant, read)
+
+
+def raw_lines_of(log: Logs, read: bool, after: int) -> Iterator[bytes]:
+    """The same lines in whatever state they are, of each chain those behind line `after`."""
+    for tenant in (None, *log.tenants(read)):
+        yield from log.raw(tenant, read, after)
 
 
 def tenant_of(batch: WriteBatch) -> str | None:

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+
+from agent_runtime_ref.telemetry.spans import current_ids
 
 # Field -> what it says. Ids of tenants, principals, sessions and records are none of them.
 FIELDS: Mapping[str, str] = {
@@ -76,7 +77,8 @@ def bound(**fields: object) -> Iterator[None]:
 
 
 def _told(level: str, name: str, fields: Mapping[str, object]) -> None:
-    allowed = _allowed({**_context.get(), **_span(), **fields})
+    span = zip(("trace_id", "span_id"), current_ids() or (), strict=False)
+    allowed = _allowed({**_context.get(), **dict(span), **fields})
     if _say is not None:
         _say(level, name, allowed)
         return
@@ -99,15 +101,3 @@ def _shown(value: object) -> object:
         return value
     text = str(value)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
-
-
-def _span() -> dict[str, object]:
-    """The ids of the current span, in the form in which others show them."""
-    trace: Any = sys.modules.get("opentelemetry.trace")
-    context = None if trace is None else trace.get_current_span().get_span_context()
-    if context is None or not context.is_valid:
-        return {}
-    return {
-        "trace_id": trace.format_trace_id(context.trace_id),
-        "span_id": trace.format_span_id(context.span_id),
-    }

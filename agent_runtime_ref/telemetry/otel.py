@@ -18,6 +18,7 @@ from typing import Any
 from agent_runtime_ref.telemetry import conventions as names
 from agent_runtime_ref.telemetry import metrics
 from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, Event
+from agent_runtime_ref.telemetry.spans import current_ids
 
 _OF_ONE_RECORD = frozenset(
     {"memory_persisted", "memory_quarantined", "memory_released", "memory_rejected", "memory_forgotten"}
@@ -112,16 +113,7 @@ def _shown_or_removed(event: Event) -> int | None:
 
 def span_fields() -> dict[str, str]:
     """Return the fields by which an event names the span it happens in; none where nobody traces."""
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
-        return {}
-    span = trace.get_current_span().get_span_context()
-    if not span.is_valid:
-        return {}
-    return {
-        "otel_trace_id": trace.format_trace_id(span.trace_id),
-        "otel_span_id": trace.format_span_id(span.span_id),
-    }
+    return dict(zip(("otel_trace_id", "otel_span_id"), current_ids() or (), strict=False))
 
 
 def is_listening() -> bool:

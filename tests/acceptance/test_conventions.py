@@ -327,6 +327,7 @@ def test_the_backlog_is_what_stands_behind_the_cursor(tmp_path: Path) -> None:
         with Cursor(path) as cursor:
             last = len(list(memory.log_lines()))
             cursor.move("writes", Reached(last, None))
+            cursor.save()
             assert backlog(memory, path) == {**events, "writes": 0}
             memory.write(note("two"), caller=caller())
             assert backlog(memory, path)["writes"] == 2

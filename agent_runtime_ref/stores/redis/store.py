@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 from agent_runtime_ref.contracts import MemoryRecord
@@ -216,23 +215,15 @@ class RedisStore:
 
     def chains(self, read: bool) -> Iterator[Chain]:
         """Every chain of one of the two logs; the store's own is always there, and first."""
-        tenants: list[str | None] = [None, *self._log.tenants(read)]
-        for tenant in tenants:
-            yield Chain(
-                name=chains.chain_of(self._store_key, tenant, read=read),
-                tenant_id=tenant,
-                raw=partial(self._log.raw, tenant, read),
-            )
+        return chains.chains_of(self._log, self._store_key, read)
 
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines of one of the two logs, chain after chain."""
-        for tenant in (None, *self._log.tenants(read)):
-            yield from self._log.lines(tenant, read)
+        return chains.lines_of(self._log, read)
 
     def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines in whatever state they are; `chains` tells where one chain ends."""
-        for tenant in (None, *self._log.tenants(read)):
-            yield from self._log.raw(tenant, read, after)
+        return chains.raw_lines_of(self._log, read, after)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines; never remembered here."""
