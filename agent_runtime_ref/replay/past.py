@@ -86,7 +86,7 @@ class History:
         at_us.append(max(at, at_us[-1] if at_us else 0))
         seqs.append(seq)
         forgotten = event == _FORGOTTEN and payload.get("effect") == "allow" and not payload.get("dry_run")
-        if forgotten:
+        if forgotten and record_id is None:  # a subject; a single record is named
             self.forgotten[tenant_id] = seq
         if forgotten or event == _ENDED:
             self.removed[tenant_id] = seq
@@ -107,7 +107,7 @@ class History:
             life = found
             if event == _RELEASED:
                 life.turns += ((seq, "active"),)
-            life.rejected = seq if event == _ENDED else life.rejected
+            life.rejected = seq if event == _ENDED or forgotten else life.rejected
         if payload.get("supersedes") is not None:
             life.replaces = seq
 

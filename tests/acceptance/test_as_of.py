@@ -141,6 +141,20 @@ def test_what_is_erased_is_unknowable(story: Story, at: Any) -> None:
     assert "1 record may have been there and are erased" in at("one rejected", "--format", "table").err
 
 
+def test_a_record_that_was_removed_alone_is_gone_from_then_on(story: Story, at: Any) -> None:
+    """Of two that say the same one is merged away: what it was before is unknown, after that it was gone."""
+    both = {story.write("The queue is Q1"), story.write("The queue is Q1", provenance="another_rule")}
+    story.moment("both there")
+    story.memory.compact(caller=caller())
+    story.moment("merged")
+    (kept,) = story.moments["merged"][1]
+
+    before, after = at("both there").document, at("merged").document
+    assert [one["record_id"] for one in before["as_of"]["unknowable"]] == [*(both - {kept})]
+    assert after["as_of"]["unknowable"] == []
+    assert [one["memory_id"] for one in after["records"]] == [kept]
+
+
 def test_under_other_policies(story: Story, at: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """A folder or a git revision decides instead of the policies in force, which decide who may look."""
     story.memory.write(note("short of time"), caller=caller())
