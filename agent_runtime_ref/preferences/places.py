@@ -98,7 +98,9 @@ class Places:
             if memory is None:
                 if creates and self._folder is not None:
                     _make_folder(self._folder)
-                memory = self._held[store] = self._open(store, must_exist=not creates)
+                # A user's file that is there is opened whatever is in it: what is damaged is put aside.
+                looks = not creates and self._folder is None
+                memory = self._held[store] = self._open(store, must_exist=looks)
                 if len(self._held) > OPEN_MAX:
                     # Not closed: another thread may be using it. It holds no file open.
                     self._held.popitem(last=False)

@@ -16,7 +16,7 @@ from agent_runtime_ref.clock import Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, ForgetReceipt, MemoryRecord
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.enforcement.removals import Meant
-from agent_runtime_ref.errors import AnonymousUserError, UsageError
+from agent_runtime_ref.errors import AnonymousUserError, PreferenceInvalidError, UsageError
 from agent_runtime_ref.preferences.curation import Curated, Curation, default_curation
 from agent_runtime_ref.preferences.encoder import lexical_encoder
 from agent_runtime_ref.preferences.forgetting import Forgotten, meant
@@ -111,10 +111,19 @@ class PreferenceStore:
         caller: Caller | None = None,
         source_session: str | None = None,
     ) -> tuple[Curated, ...]:
-        """Hand findings to the curator as one change, and return what became of each, in order."""
+        """Hand findings to the curator as one change, and return what became of each, in order.
+
+        Raises what `write` raises.
+        """
         caller = caller or local_caller()
         if is_anonymous(caller):
             raise AnonymousUserError
+        if any(finding.scope != "standing" for finding in findings):
+            raise PreferenceInvalidError(
+                "scope", "must be `standing`; what holds for a session is kept there"
+            )
+        if not findings:
+            return ()
         memory = self._of(caller, creates=True)
         assert memory is not None, "a memory that may be made is there"
         session = source_session or current_session() or caller.session_id

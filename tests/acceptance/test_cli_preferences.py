@@ -232,14 +232,15 @@ def test_what_reads_like_an_order_waits(command: Command) -> None:
     assert keys(command("preferences", "list")) == []
 
 
-def test_a_damaged_file_is_reported_and_kept(command: Command, home: Path) -> None:
+@pytest.mark.parametrize("damage", ["{", ""])
+def test_a_damaged_file_is_reported_and_kept(command: Command, home: Path, damage: str) -> None:
     """The list is empty, an alarm names where the damaged file is now, and adding goes on."""
     add(command)
     (file,) = (home / "preferences").glob("*.json")
-    file.write_text("{", encoding="utf-8")
+    file.write_text(damage, encoding="utf-8")
     answer = command("preferences", "list")
 
     assert (answer.code, keys(answer)) == (0, [])
     assert f"{file.name}.damaged-1" in answer.err
     assert add(command).code == 0
-    assert file.with_name(f"{file.name}.damaged-1").read_text(encoding="utf-8") == "{"
+    assert file.with_name(f"{file.name}.damaged-1").read_text(encoding="utf-8") == damage

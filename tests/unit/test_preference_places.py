@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_runtime_ref import Caller
-from agent_runtime_ref.errors import StoreAddressError, UsageError
+from agent_runtime_ref.errors import PreferenceInvalidError, StoreAddressError, UsageError
 from agent_runtime_ref.preferences import PreferenceStore, places
 from agent_runtime_ref.preferences.places import address_of, file_name, safe_join
 from tests.preferring import USER, finding, opened
@@ -36,6 +36,9 @@ def test_looking_makes_nothing(tmp_path: Path) -> None:
         with PreferenceStore(address) as store:
             assert () == store.read(caller=USER) == store.read_relevant("plastic", caller=USER)
             assert store.forget("plastic", caller=USER).removed == ()
+            assert store.write_many([], caller=USER) == ()
+            with pytest.raises(PreferenceInvalidError):
+                store.write(finding("blue today", scope="session"), caller=USER)
 
     assert list(tmp_path.iterdir()) == []
 
