@@ -36,6 +36,7 @@ class Item:
     text: str  # as it was before it was escaped
     block: str
     record_ids: tuple[str, ...] = ()
+    status: str = ""  # of a tool's result: ok, refused or failed
 
     @classmethod
     def of(cls, kind: str, text: str, *, record_ids: Sequence[str] = ()) -> Item:
@@ -177,4 +178,5 @@ def tool_item(name: str, text: str, *, status: str, budget: int, record_ids: Seq
     is_cut = len(data) > budget
     shown = data[:budget].decode("utf-8", "ignore") if is_cut else text
     head = attribute("tool", name) + attribute("status", status) + (' cut="true"' if is_cut else "")
-    return Item(name, shown, f"<tool_result{head}>{element_text(shown)}</tool_result>", tuple(record_ids))
+    block = f"<tool_result{head}>{element_text(shown)}</tool_result>"
+    return Item(name, shown, block, tuple(record_ids), status)

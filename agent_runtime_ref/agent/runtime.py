@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from agent_runtime_ref.agent.layers import Context, Item, Layer, retrieved_items
 from agent_runtime_ref.agent.models import Model, OfflineModel
+from agent_runtime_ref.agent.preferences import PreferenceLayer, preferences_over
 from agent_runtime_ref.agent.result import TurnResult
 from agent_runtime_ref.agent.session import RecordedCuration, SessionLayer, StandingOf
 from agent_runtime_ref.agent.steps import Steps
@@ -40,6 +41,7 @@ from agent_runtime_ref.errors import (
     PolicyDeniedError,
     StoreError,
 )
+from agent_runtime_ref.preferences import PreferenceStore, in_session
 from agent_runtime_ref.recall.render import render_remote_profile
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.session_state import Sessions, TurnConstraints, in_turn
@@ -64,6 +66,7 @@ class AgentRuntime:
         model: Model,
         worker: BackgroundWorker,
         session: SessionLayer,
+        preferences: PreferenceLayer,
         tools: Sequence[Tool] = (),
         owns_memory: bool = False,
     ) -> None:
@@ -73,8 +76,9 @@ class AgentRuntime:
         self._model = model
         self._worker = worker
         self._session = session
+        self._preferences = preferences
         self._owns_memory = owns_memory
-        self._steps = Steps(model, Tools([recall_tool(memory), *tools]), settings)
+        self._steps = Steps(model, Tools([recall_tool(memory), preferences.tool(), *tools]), settings)
         self._static = (Item.of("instructions", settings.instructions),)
         self._begun: OrderedDict[tuple[str, str, str], None] = OrderedDict()
         self._lock = Lock()
@@ -91,15 +95,18 @@ class AgentRuntime:
         curation: Curation | None = None,
         propose: Proposer = conversation_of,
         sessions: Sessions | None = None,
+        preferences: PreferenceStore | None = None,
         standing: StandingOf | None = None,
     ) -> Self:
         """Return a runtime, and take up the background work of processes that died over the same store.
 
         `memory` is the caller's to close; without one it is opened as `config` says (a runtime.yaml, else the
         environment and the defaults). `model` takes the place of the configured one. `sessions` say what the
-        user asked for in a thread (else those of the folder that the environment names), `standing` what he
-        never wants; both are enforced in every turn, and `curation` adds to them behind the reply. Exchanges
-        are kept in the thread as well where `sessions` are named.
+        user asked for in a thread (else those of the folder that the environment names), `preferences` what
+        he always or never wants (else those of the address that the environment names, else this memory's),
+        which `standing` replaces for what is enforced; both are shown and enforced in every turn, and
+        `curation` adds to them behind the reply, the curator's own where none is named. Exchanges are kept
+        in the thread as well where `sessions` are named.
 
         Raises:
             DocumentError, UsageError: the settings cannot be used.
@@ -110,8 +117,11 @@ class AgentRuntime:
         own = memory is None
         opened = GovernedMemory.from_settings(settings) if memory is None else memory
         try:
-            session = SessionLayer(sessions or Sessions(opened), standing)
-            if curation is not None and sessions is not None:
+            liked = PreferenceLayer(preferences or preferences_over(opened))
+            session = SessionLayer(sessions or Sessions(opened), standing or liked.standing)
+            if curation is None:
+                curation = curator_over(opened, session.sessions, liked.store)
+            if sessions is not None:
                 curation = RecordedCuration(curation, sessions)
             worker = BackgroundWorker(opened, curation=curation, propose=propose, pending=pending_of(opened))
             folder = pending_folder(opened)
@@ -123,6 +133,7 @@ class AgentRuntime:
                 model=chosen,
                 worker=worker,
                 session=session,
+                preferences=liked,
                 tools=tools,
                 owns_memory=own,
             )
@@ -179,9 +190,9 @@ class AgentRuntime:
         """Answer an admitted turn, write down how it ended, and hand it to the worker."""
         context, reply, failure = Context(static=self._static), "", None
         try:
-            asked = self._gather(context, run, purpose)
-            self._keep(self._turn(message, "", "interrupted", run, purpose), run, context)
-            with in_turn(asked.state, asked.standing):
+            asked = self._gather(message, context, run, purpose)
+            self._keep(self._turn(message, "", "interrupted", run, purpose, context), run, context)
+            with in_turn(asked.state, asked.standing), in_session(str(run.caller.session_id)):
                 reply = self._steps.reply(message, context, run, purpose=purpose)
         except DecisionLogError:
             raise  # nothing more can be told; what waits in the file is, when the log is there again
@@ -195,7 +206,7 @@ class AgentRuntime:
         said = None if failure is None else _sentence(failure)
         return self._result(run, context, told, status=status, reply=reply, error=said)
 
-    def _gather(self, context: Context, run: Run, purpose: str) -> TurnConstraints:
+    def _gather(self, message: str, context: Context, run: Run, purpose: str) -> TurnConstraints:
         """Fill the layers that are there before the model is asked; returns what the turn is held to."""
         result = run.retrieve()
         if result is not None:
@@ -203,7 +214,9 @@ class AgentRuntime:
             context.excluded = dict(result.exclusions)
             context.retrieved, context.left_out = retrieved_items(result, budget)
         asked = self._session.constraints(run.caller, purpose)
-        context.session = (*self._session_items(run, purpose), *self._session.items(asked))
+        # Where nothing is wanted for good, nothing of it is relevant either, and no read is asked for.
+        liked = self._preferences.items(message, run.caller) if asked.standing else ()
+        context.session = (*self._session_items(run, purpose), *liked, *self._session.items(asked))
         return asked
 
     def _session_items(self, run: Run, purpose: str) -> tuple[Item, ...]:
@@ -241,7 +254,7 @@ class AgentRuntime:
         failure: BaseException | None,
     ) -> None:
         """Write down how a turn ended, first for the worker of whatever process, then in the log."""
-        turn = self._turn(message, reply, status, run, purpose)
+        turn = self._turn(message, reply, status, run, purpose, context)
         payload = self._keep(turn, run, context)
         if failure is None:
             run.completed(payload)
@@ -260,7 +273,7 @@ class AgentRuntime:
             diagnostics.error("pending_work_not_kept", reason=type(error).__name__)
         return payload
 
-    def _turn(self, message: str, reply: str, status: str, run: Run, purpose: str) -> Turn:
+    def _turn(self, message: str, reply: str, status: str, run: Run, purpose: str, context: Context) -> Turn:
         return Turn(
             turn_id=run.turn_id,
             caller=run.caller,
@@ -271,6 +284,7 @@ class AgentRuntime:
             at_us=run.at_us,
             decision_id=run.decision.decision_id,
             mark=self.memory.subject_mark(caller=run.caller),
+            tools=tuple(dict.fromkeys(item.kind for item in context.tools if item.status == "ok")),
         )
 
     def _result(
@@ -315,6 +329,18 @@ class AgentRuntime:
             raise DocumentValueError("message: must not be blank or contain a NUL character")
         if len(message) > MESSAGE_CHARACTERS_MAX:
             raise DocumentValueError(f"message: must be at most {MESSAGE_CHARACTERS_MAX} characters long")
+
+
+def curator_over(memory: GovernedMemory, sessions: Sessions, preferences: PreferenceStore) -> Curation:
+    """Return the curator: with the judge that the environment names, else the rules.
+
+    Raises:
+        UsageError: the environment names a judge that cannot be asked.
+    """
+    from agent_runtime_ref.curator import Curator, ModelJudge
+
+    judge = ModelJudge.from_environment()
+    return Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
 
 
 def model_of(settings: AgentSettings) -> Model:

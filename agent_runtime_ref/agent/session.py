@@ -50,6 +50,6 @@ class RecordedCuration:
     def curate_turn(self, user_text: str, reply: str, *, caller: Caller) -> object:
         """Judge the turn, keep it, and return what the judging came to."""
         result = self._curation.curate_turn(user_text, reply, caller=caller)
-        assert caller.session_id is not None
-        self._sessions.add_turn(caller.session_id, user_text, reply or None, caller=caller)
+        if caller.session_id is not None:
+            self._sessions.add_turn(caller.session_id, user_text, reply or None, caller=caller)
         return result

@@ -6,12 +6,17 @@ what raises stays to be done again, and each job is written so that doing it twi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
 
 from agent_runtime_ref.background.candidates import Proposer
 from agent_runtime_ref.background.compaction import Compaction
 from agent_runtime_ref.background.pending import Waiting
+from agent_runtime_ref.background.turn import Turn
+from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.enforcement.runs import LateEnd
 from agent_runtime_ref.runtime import GovernedMemory
@@ -29,6 +34,7 @@ class Curation(Protocol):
 Job = tuple[str, Callable[[Waiting], object]]
 # The process that answers a turn tells how it ended; only another one, after its death, has that left to do.
 ENDED = "ended"
+_FORGETTING = "forget_preference"
 
 
 def jobs_of(memory: GovernedMemory, *, propose: Proposer, curation: Curation | None) -> Sequence[Job]:
@@ -44,7 +50,24 @@ def jobs_of(memory: GovernedMemory, *, propose: Proposer, curation: Curation | N
     def curate(waiting: Waiting) -> object:
         assert curation is not None
         turn = waiting.turn
-        return curation.curate_turn(turn.message, turn.reply, caller=turn.caller)
+        if _FORGETTING in turn.tools or (waiting.again and _was_curated(memory, turn)):
+            return None  # the sentence that has something forgotten names it, and would teach it again
+        caller = turn.caller
+        if caller.session_id == caller.trace_id:
+            # A turn without a conversation has one of its own that nobody will come back to.
+            caller = replace(caller, session_id=None)
+        return curation.curate_turn(turn.message, turn.reply, caller=caller)
 
     curating: list[Job] = [] if curation is None else [("curation", curate)]
     return [(ENDED, end), ("candidates", write), *curating, ("compaction", Compaction(memory))]
+
+
+def _was_curated(memory: GovernedMemory, turn: Turn) -> bool:
+    """Say whether the log tells that what a turn says of its user was kept: again would count twice."""
+    needle = '"event_type":"preferences_curated"'
+    events = (json.loads(line) for line in memory.log_lines() if needle in line)
+    since = instant(turn.at_us)
+    return any(
+        one["trace_id"] == turn.caller.trace_id and datetime.fromisoformat(one["timestamp"]) >= since
+        for one in events
+    )

@@ -26,6 +26,7 @@ class Turn:
     at_us: int  # when the message came
     decision_id: str  # of the precheck
     mark: str  # of the caller's subject; another one says that it was forgotten since
+    tools: tuple[str, ...] = ()  # that answered in the turn
 
 
 def turn_document(turn: Turn) -> dict[str, Any]:
@@ -52,8 +53,9 @@ def turn_of(document: Mapping[str, Any]) -> Turn:
     """
     values = dict(document)
     caller = values.pop("caller")
+    values["tools"] = tuple(values["tools"])
     turn = Turn(**values, caller=Caller(**{**caller, "roles": tuple(caller["roles"])}))
-    texts = (turn.turn_id, turn.purpose, turn.message, turn.reply, turn.decision_id, turn.mark)
+    texts = (turn.turn_id, turn.purpose, turn.message, turn.reply, turn.decision_id, turn.mark, *turn.tools)
     if not all(isinstance(one, str) for one in texts) or type(turn.at_us) is not int:
         raise ValueError("a field of the turn has another type")
     if turn.status not in STATUSES:

@@ -176,6 +176,7 @@ class BackgroundWorker:
     def _attempt(self, task: _Task, name: str, job: Any) -> Exception | None:
         waiting = task.waiting
         task.pending.mark(waiting.turn.turn_id, begun=name)
+        waiting.again = name in waiting.begun
         waiting.begun.add(name)
         try:
             job(waiting)

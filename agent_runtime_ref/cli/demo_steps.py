@@ -149,6 +149,31 @@ def write_a_secret(memory: GovernedMemory) -> Told:
     return lines, {"refusal": refusal, "receipt": receipt.to_document()}
 
 
+def run_a_turn(memory: GovernedMemory) -> Told:
+    """Answer a message by the runtime: admitted, retrieved, built, replied, and worked on afterwards."""
+    from agent_runtime_ref.agent import AgentRuntime, OfflineModel
+    from agent_runtime_ref.curator import Curator
+    from agent_runtime_ref.preferences import PreferenceStore
+
+    # All of it in the store of the tour, and judged by the rules, whatever the environment names.
+    preferences, curator = PreferenceStore(memory=memory), Curator(memory)
+    message = "When do invoices go out, and which queue do support tickets use?"
+    with AgentRuntime.open(
+        memory, model=OfflineModel(), preferences=preferences, curation=curator
+    ) as runtime:
+        result = runtime.run(message, caller=_caller())
+        runtime.drain()
+    left_out = [] if result.manifest is None else result.manifest.left_out
+    lines = [f'{PERSON} asks: "{message}"', *(f"  {line}" for line in result.reply.splitlines())]
+    for layer in result.layers:
+        lines.append(
+            f"  layer {layer.name:<9} {len(layer.items)} items  {', '.join(layer.record_ids)}".rstrip()
+        )
+    lines.append(f"  left out by the budget: {len(left_out)}; digest of the context {result.context_digest}")
+    lines.append(f"Told in the log: {', '.join(event.event_type for event in result.events)}.")
+    return lines, result.to_document()
+
+
 def forget_a_person(memory: GovernedMemory) -> Told:
     """Forget everything about a person, with the receipt."""
     receipt = memory.forget(subject=PERSON, caller=Caller(TENANT, "dpo", roles=("privacy_officer",)))
@@ -200,6 +225,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("Recall a conversation", recall_a_conversation),
     ("Remember what a tool slipped in", write_an_instruction),
     ("Remember a secret", write_a_secret),
+    ("Run one turn of an agent", run_a_turn),
     ("Forget the person", forget_a_person),
     ("Look at the decision log", verify_the_log),
 )

@@ -24,15 +24,18 @@ MESSAGE = "Where do support tickets go?"
 
 # Dies by SIGKILL at the place that its second argument names: nothing of it runs afterwards.
 _CHILD = """
-import os, signal, sys
+import os, signal, sys, threading
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer
 from agent_runtime_ref.background import conversation_of
 
 url, place = sys.argv[1:]
+replied = threading.Event()
 
 def die(where):
     if where == place:
+        # The work behind a reply is killed once the reply is out, however the threads take turns.
+        where == "model" or replied.wait(30)
         os.kill(os.getpid(), signal.SIGKILL)
 
 class Model:
@@ -53,6 +56,7 @@ memory = GovernedMemory.open(url)
 runtime = AgentRuntime.open(memory, model=Model(), curation=Curation(), propose=propose)
 caller = Caller("tenant-acme", "user-42", session_id="session-001", trace_id="trace-001")
 print(runtime.run("Where do support tickets go?", caller=caller).reply, flush=True)
+replied.set()
 runtime.drain()
 """
 

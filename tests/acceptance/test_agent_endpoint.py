@@ -65,7 +65,10 @@ def test_an_endpoint_calls_tools(memory: GovernedMemory) -> None:
 
     assert result.reply == "To the support queue."
     assert payloads(result, "tool_execution")[0]["status"] == "ok"
-    assert [tool["function"]["name"] for tool in said.bodies[0]["tools"]] == ["recall_history"]
+    assert [tool["function"]["name"] for tool in said.bodies[0]["tools"]] == [
+        "recall_history",
+        "forget_preference",
+    ]
     asked, told = said.bodies[1]["messages"][2:]
     assert asked["tool_calls"] == [call | {"function": call["function"]}]
     assert (told["role"], told["tool_call_id"]) == ("tool", "c9")

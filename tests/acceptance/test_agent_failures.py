@@ -128,13 +128,12 @@ def test_a_failing_tool(memory: GovernedMemory, call: ToolCall, status: str, err
 
 
 def test_a_model_gets_no_tool_that_writes(memory: GovernedMemory) -> None:
-    """By itself the runtime offers recall alone; identity is no argument of it."""
+    """By itself the runtime offers recall and forgetting; identity is no argument of them."""
     model = Scripted(Answer("yes"))
     ran(memory, model)
 
-    (spec,) = model.asked[0].tools
-    assert spec.name == "recall_history"
-    assert set(spec.schema["properties"]) == {"query", "limit"}
+    arguments = {spec.name: set(spec.schema["properties"]) for spec in model.asked[0].tools}
+    assert arguments == {"recall_history": {"query", "limit"}, "forget_preference": {"text_or_key"}}
 
 
 def test_a_tool_result_beyond_its_budget_is_cut(memory: GovernedMemory) -> None:
@@ -189,7 +188,7 @@ def test_a_store_that_fails_in_the_retrieval(tmp_path: Path) -> None:
 def test_a_log_that_fails_lets_no_reply_out(tmp_path: Path) -> None:
     """A reply whose end cannot be written down does not leave."""
     error = DecisionLogError("memory:", "no space left")
-    memory = faulty(tmp_path, method="append_lines", error=error, on_call=4)
+    memory = faulty(tmp_path, method="append_lines", error=error, on_call=5)
     runtime = AgentRuntime.open(memory, model=Scripted(Answer("yes")))
     with memory, runtime, pytest.raises(DecisionLogError):
         runtime.run(MESSAGE, caller=caller())

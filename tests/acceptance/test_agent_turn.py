@@ -19,10 +19,11 @@ from tests.support import caller, candidate, events, note
 from tests.turns import Scripted, payloads, told, tool
 
 MESSAGE = "Where do support tickets go?"
-# Where a conversation begins, its profile is looked for too.
+# The message, what the user wants for good, and, where a conversation begins, the profile.
 BEFORE_THE_REPLY = [
     "run_start",
     "policy_precheck",
+    "retrieval",
     "retrieval",
     "retrieval",
     "context_layers_built",
@@ -209,7 +210,7 @@ def test_a_message_without_words_is_answered_without_a_search(
     result = answered(runtime, "?!")
 
     assert result.status == "complete"
-    assert told(result)[:6] == BEFORE_THE_REPLY
+    assert told(result)[:7] == BEFORE_THE_REPLY
     assert payloads(result, "retrieval")[0]["reasons"] == ["text_not_searchable"]
 
 

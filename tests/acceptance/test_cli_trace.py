@@ -174,7 +174,7 @@ def test_the_tour_is_real_and_leaves_nothing(
         "quarantine: instruction_like (MEM-W-201)",
         "secret_in_durable_class (MEM-W-112)",
         "[redacted:secret.aws_key]",
-        "Removed: 7 long_term, 2 profile",
+        "Removed: 8 long_term, 2 profile",
         "each hash fits",
     ):
         assert said in answer.out

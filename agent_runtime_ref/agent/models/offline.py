@@ -48,7 +48,7 @@ def _wanted(request: Request) -> ToolCall | None:
     names = {tool.name for tool in request.tools}
     forgetting = _FORGETTING.match(request.message)
     if _FORGET in names and forgetting is not None:
-        return ToolCall(_FORGET, {"text": (forgetting["what"] or forgetting["was"]).strip()}, "call-1")
+        return ToolCall(_FORGET, {"text_or_key": (forgetting["what"] or forgetting["was"]).strip()}, "call-1")
     if _RECALL in names and _PAST.search(request.message):
         return ToolCall(_RECALL, {"query": request.message}, "call-1")
     return None

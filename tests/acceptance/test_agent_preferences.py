@@ -1,0 +1,103 @@
+"""A turn of the runtime keeps to what its user always or never wants, and learns it through the curator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref import AgentRuntime, GovernedMemory
+from agent_runtime_ref.preferences import PreferenceStore
+from agent_runtime_ref.session_state import Sessions, current
+from tests.support import caller
+from tests.turns import Scripted, payloads, told
+
+HATES = "I always hate plastic. Budget 300 this time."
+
+
+@pytest.fixture
+def store_url() -> str:
+    """In memory: what is learnt is the same over every store."""
+    return "memory:"
+
+
+@pytest.fixture
+def runtime(memory: GovernedMemory, tmp_path: Path) -> Iterator[AgentRuntime]:
+    """A runtime with the offline model and the curator of the rules."""
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, sessions=sessions) as opened:
+        yield opened
+
+
+def ran(runtime: AgentRuntime, message: str, **changes: Any) -> Any:
+    """Return a turn whose background work is done."""
+    result = runtime.run(message, caller=caller(**changes))
+    assert runtime.drain()
+    assert result.status == "complete", result.error
+    return result
+
+
+def test_what_is_said_for_good_outlives_the_conversation(
+    memory: GovernedMemory, runtime: AgentRuntime
+) -> None:
+    """A preference is shown in the next conversation, with its record; a constraint is not."""
+    assert "preferences_curated" in told(ran(runtime, HATES))
+    same = ran(runtime, "a bag please")
+    other = ran(runtime, "a bag please", session_id="session-002", trace_id="trace-002")
+
+    (preference,) = PreferenceStore(memory=memory).read(caller=caller())
+    assert str(preference.key) == "dislike:material:general:plastic"
+    for result in (same, other):
+        assert 'key="dislike:material:general:plastic"' in result.context
+        assert preference.record_id in result.layers[1].record_ids
+        assert payloads(result, "context_layers_built")[0]["record_ids"]["session"] == [preference.record_id]
+    assert "<session_constraints>" in same.context
+    assert "<session_constraints>" not in other.context
+
+
+def test_a_preference_is_enforced_whatever_a_model_passes_on(memory: GovernedMemory, tmp_path: Path) -> None:
+    """The enforcer of a tool finds it in the context of the turn."""
+    standing: list[Any] = []
+
+    def looking(_: Any) -> Any:
+        from agent_runtime_ref.agent import Answer
+
+        standing.append([one.slug for one in current().standing])
+        return Answer("done")
+
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, model=Scripted(looking), sessions=sessions) as runtime:
+        ran(runtime, HATES)
+        ran(runtime, "a bag please")
+        ran(runtime, "a bag please", principal_id="user-7")
+
+    assert standing == [[], ["plastic"], []]
+
+
+def test_a_preference_is_forgotten_at_once(memory: GovernedMemory, runtime: AgentRuntime) -> None:
+    """The tool removes it in the turn, and the sentence that asks for it does not teach it again."""
+    ran(runtime, HATES)
+    result = ran(runtime, "Forget that I always hate plastic")
+
+    assert payloads(result, "tool_execution")[0]["tool"] == "forget_preference"
+    assert PreferenceStore(memory=memory).read(caller=caller()) == ()
+    assert "plastic" not in ran(runtime, "a bag please").layers[1].rendered()
+
+
+def test_nobody_in_particular_has_no_preferences(memory: GovernedMemory, runtime: AgentRuntime) -> None:
+    """An anonymous user's wishes hold for the session and no longer."""
+    ran(runtime, HATES, principal_id="anonymous")
+    same = ran(runtime, "a bag please", principal_id="anonymous")
+    other = ran(runtime, "a bag please", principal_id="anonymous", session_id="session-002")
+
+    assert "plastic" in same.layers[1].rendered()
+    assert "plastic" not in other.layers[1].rendered()
+
+
+def test_a_turn_without_a_conversation_leaves_no_constraints(runtime: AgentRuntime, tmp_path: Path) -> None:
+    """Nobody will come back to it, so nothing is kept for it on disk."""
+    ran(runtime, "Budget 300 this time.", session_id=None)
+
+    assert not (tmp_path / "sessions").exists()
