@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from agent_runtime_ref.errors import DocumentError, SessionStateError
 from agent_runtime_ref.session_state.places import Place
 from agent_runtime_ref.telemetry import diagnostics
 
-__all__ = ["PT", "TURNS", "locked", "put_aside", "read", "remove", "write"]
+__all__ = ["PT", "TURNS", "found_in", "locked", "put_aside", "read", "remove", "write"]
 
 PT = "pt.json"
 TURNS = "turns.json"
@@ -81,6 +82,21 @@ def write(place: Place, name: str, document: Mapping[str, Any]) -> None:
         _synced(place.folder)
     except OSError as error:
         raise _failed(place.folder / name, error) from error
+
+
+def found_in(place: Place, pattern: re.Pattern[str]) -> list[str]:
+    """Return what matches in any file of a thread, damaged ones too, in the order in which it is found.
+
+    Whoever is to be forgotten is not to stay because a file of his was damaged.
+    """
+    found: dict[str, None] = {}
+    try:
+        for path in sorted(place.folder.iterdir()):
+            if not path.is_symlink() and path.is_file():
+                found |= dict.fromkeys(pattern.findall(path.read_bytes().decode("utf-8", "replace")))
+    except OSError as error:
+        raise _failed(place.folder, error) from error
+    return list(found)
 
 
 def remove(place: Place) -> bool:

@@ -15,12 +15,14 @@ from typing import Any
 
 from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of
 
-__all__ = ["NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "is_expired"]
+__all__ = ["LIFE_LINE", "NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "is_expired"]
 
 TTL = timedelta(hours=24)  # counted from the last save
 NOBODY = "session-none"  # the subject that is asked about where no life has begun
 TURNS_MAX = 200  # the earliest go first; constraints never go for want of room
 _LIFE = re.compile(r"session-[0-9a-z]{1,64}")
+# As a line of a file: no text within one can pass for it, because its line breaks are escaped there.
+LIFE_LINE = re.compile(rf'^ "life": "({_LIFE.pattern})"', re.MULTILINE)
 _STATUSES = ("complete", "failed", "cancelled", "refused")
 
 

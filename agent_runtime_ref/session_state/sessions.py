@@ -21,6 +21,7 @@ from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
 from agent_runtime_ref.errors import PolicyDeniedError
 from agent_runtime_ref.session_state import files
 from agent_runtime_ref.session_state.kept import (
+    LIFE_LINE,
     NOBODY,
     TTL,
     TURNS_MAX,
@@ -214,9 +215,8 @@ class Sessions:
 
     def _cleared(self, place: Place, caller: Caller) -> bool:
         with files.locked(place):
-            for kept in (_any(place, files.PT, KeptState.of), _any(place, files.TURNS, KeptTurns.of)):
-                if kept is not None and kept.life is not None:
-                    self._forgotten(kept.life, caller)
+            for life in files.found_in(place, LIFE_LINE):
+                self._forgotten(life, caller)
             return files.remove(place)
 
     def _forgotten(self, life: str, caller: Caller) -> ForgetReceipt:
@@ -354,11 +354,3 @@ def _content(outcome: Outcome) -> str | None:
     if isinstance(outcome, WriteReceipt) and outcome.record.status == "active":
         return outcome.record.content
     return None
-
-
-def _any(place: Place, name: str, made: Callable[[Mapping[str, Any]], _Kept]) -> _Kept | None:
-    """Return what a file holds; None where it is not there or damaged."""
-    try:
-        return files.read(place, name, made)
-    except files.DamagedError:
-        return None

@@ -391,6 +391,19 @@ def test_clearing_removes_files_and_records_and_the_same_may_be_said_again(
     assert not sessions.clear("never-begun", caller=USER)
 
 
+def test_clearing_a_damaged_thread_takes_its_records(sessions: Sessions, folder: Path, told: Told) -> None:
+    """Whose records they are is found in what is left of the file, and in what was put aside."""
+    sessions.merge(THREAD, [finding("plastic")], caller=USER)
+    pt(folder).write_bytes(pt(folder).read_bytes()[:150])
+    sessions.add_turn(THREAD, 'he said\n "life": "session-of-somebody-else"', None, caller=USER)
+    sessions.merge(THREAD, [finding("leather")], caller=USER)
+
+    assert sessions.clear(THREAD, caller=USER)
+
+    counts = [one["payload"]["counts"] for one in told() if one["event_type"] == "memory_forgotten"]
+    assert counts == [{"short_term": 1}] * 3
+
+
 def test_a_clearing_that_is_refused_changes_nothing(sessions: Sessions, folder: Path) -> None:
     """An anonymous caller has no erasure of his own; files and state stay."""
     anonymous = caller(principal_id="anonymous")
