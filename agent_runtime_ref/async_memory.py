@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.contracts.stored import StoredMemory
     from agent_runtime_ref.recall.engine import Ranker
     from agent_runtime_ref.recall.hits import RecallResult
+    from agent_runtime_ref.telemetry.metrics import Lag
 
 __all__ = ["AsyncGovernedMemory"]
 
@@ -106,6 +107,10 @@ class AsyncGovernedMemory:
     async def reload_policies(self) -> bool:
         """Take the policies that are now where they came from; return whether they are others."""
         return await self._run(self._memory.reload_policies)
+
+    def observe_metrics(self, *, lag: Lag | None = None) -> None:
+        """Have the application's metrics look up what `GovernedMemory.observe_metrics` says."""
+        self._memory.observe_metrics(lag=lag)
 
     async def close(self) -> None:
         """Close the memory once what is under way has ended."""

@@ -8,6 +8,7 @@ folder, when the tests do, also when they are interrupted.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -28,6 +29,7 @@ import pytest
 from tests import guard
 from tests.opa import free_port
 
+OLDEST = (6, 2)
 START_SECONDS = 30.0
 ALWAYS = ("--appendonly", "yes", "--appendfsync", "always")
 SAVED_NOWHERE = ("--appendonly", "no", "--save", "")
@@ -49,6 +51,10 @@ def program() -> str:
     found = shutil.which("redis-server")
     if found is None:
         raise NoRedisError("no redis-server on this machine (Debian package redis-server)")
+    told = subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout
+    version = re.search(r"v=(\d+)\.(\d+)", told)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST:
+        raise NoRedisError(f"redis-server is older than {'.'.join(map(str, OLDEST))}: {told.strip()}")
     return found
 
 
@@ -65,13 +71,13 @@ def require_redis() -> str:
 class RedisProcess:
     """A server of ours; it may be stopped, killed and started again at its address."""
 
-    def __init__(self, *options: str, authority: Path | None = None) -> None:
+    def __init__(self, *options: str, authority: Path | None = None, port: int | None = None) -> None:
         """Prepare it; `options` are added to those of every server here, with `{port}` for its port.
 
         With an `authority` it speaks TLS, and its certificate is from there.
         """
         self._program = program()
-        self.port = free_port()
+        self.port = port or free_port()
         self._options = [one.format(port=self.port) for one in options]
         self._tls = {} if authority is None else {"ssl": True, "ssl_ca_certs": str(authority)}
         self.password = secrets.token_hex(16)
@@ -82,7 +88,7 @@ class RedisProcess:
         """Start it, and return when it answers."""
         assert self._process is None
         arguments = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self._folder),
-                     "--save", "", "--enable-debug-command", "yes", "--requirepass", self.password,
+                     "--save", "", "--requirepass", self.password,
                      *self._options, *options)  # fmt: skip
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -150,9 +156,9 @@ class RedisProcess:
 
 
 @contextmanager
-def started(*options: str, authority: Path | None = None) -> Iterator[RedisProcess]:
+def started(*options: str, authority: Path | None = None, port: int | None = None) -> Iterator[RedisProcess]:
     """Give a running server, and end it afterwards."""
-    with closing(RedisProcess(*options, authority=authority)) as server:
+    with closing(RedisProcess(*options, authority=authority, port=port)) as server:
         server.start()
         yield server
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +21,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agent_runtime_ref import GovernedMemory
+from agent_runtime_ref import AsyncGovernedMemory, GovernedMemory
 from agent_runtime_ref.errors import GovernanceError, PolicyDeniedError, StoreError
 from agent_runtime_ref.export import Cursor, Reached, backlog
 from agent_runtime_ref.stores.in_memory import InMemoryStore
@@ -295,6 +296,24 @@ def test_gauges_are_looked_up_when_somebody_collects(
     memory.close()
     assert heard.points(conventions.QUARANTINE_DEPTH) == {}
     assert capsys.readouterr().err == ""
+
+
+def test_calls_of_asyncio_are_measured_and_nested_like_others(heard: Heard) -> None:
+    """The span of a gate is inside that of the application, whichever thread it runs on."""
+
+    async def asked() -> None:
+        async with await AsyncGovernedMemory.open("memory:", clock=FrozenClock()) as memory:
+            memory.observe_metrics()
+            with trace.get_tracer("application").start_as_current_span("request"):
+                await memory.write(note("one"), caller=caller())
+            assert heard.points(conventions.QUARANTINE_DEPTH) == {(): 0}
+
+    asyncio.run(asked())
+    gate, request = heard.spans.get_finished_spans()
+    assert gate.parent is not None
+    assert request.context is not None
+    assert (gate.name, gate.parent.span_id) == ("upsert_memory", request.context.span_id)
+    assert heard.points(conventions.DECISIONS) == {("write", "allow"): 1}
 
 
 def test_a_number_that_cannot_be_looked_up_is_missing(
