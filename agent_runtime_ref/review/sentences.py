@@ -73,7 +73,7 @@ _RESULTS = {
 def effect_sentence(package: str, effect: str) -> str:
     """Return what happens where a rule speaks up; empty where its effect is not known."""
     if package in REVIEWS and effect == "deny":
-        return "Refuses the release or the rejection; the record waits on."
+        return "Refuses the step of the review; the record stays as it is."
     package = "memory.write" if package in REVIEWS else package
     return EFFECTS.get((package, effect), "")
 

@@ -22,6 +22,7 @@ _OPERATIONS = {
     "export": "an export",
     "release": "a release",
     "reject": "a rejection",
+    "quarantine": "a quarantine",
 }
 
 
