@@ -19,6 +19,7 @@ _TOPIC = re.compile(
     r"(?P<what>.{2,40}?),? (?:is|are|was|were)? ?"
     r"(?:something|things?|what|one thing|somewhere)? ?(?:that )?\bi\b"
 )
+_POINTING = re.compile(r"(?:this|that|it(?! an? (?:point|rule|habit|priority)\b)|these|those)\b")
 _SPEAKER = re.compile(r"\bi(?:'d|'ll)? (?!\w+$)")
 _NEGATED_BEHIND = re.compile(r"(?:(?:it )?a point )?(?:of |to )?(?:not|never|no)\b")
 _HARD_LIKE = re.compile(r"\b(?:must|only|need|require|insist|have to|strictly|exclusively)\b")
@@ -107,6 +108,8 @@ def _attitude(text: str, frame: Marker) -> Statement | None:
     if not found:
         return None
     marker, match = min(found, key=lambda one: one[1].start("verb"))
+    if _POINTING.match(match["what"] or ""):  # "I usually do this by hand" is about no thing of its own
+        return None
     later = _SPEAKER.search(match["what"] or "")
     if later is not None and text.startswith(
         ("when", "if", "and when", "but when")
