@@ -87,25 +87,18 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _runtime(args: argparse.Namespace, memory: GovernedMemory, settings: Settings) -> Iterator[AgentRuntime]:
-    """Yield a runtime that keeps what the user says of himself, and holds the turn to it."""
+    """Yield a runtime over the preferences and sessions that the other commands show."""
     from agent_runtime_ref.agent import AgentRuntime
-    from agent_runtime_ref.curator import Curator, ModelJudge
     from agent_runtime_ref.preferences import PreferenceStore
     from agent_runtime_ref.session_state import Sessions
 
-    sessions = Sessions(memory)
-    with PreferenceStore() as preferences:
-        judge = ModelJudge.from_environment()
-        curator = Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
-        with AgentRuntime.open(
-            memory,
-            settings,
-            curation=curator,
-            # A conversation that nobody named is not gone on with, so its exchanges need no folder.
-            sessions=None if args.session is None else sessions,
-            standing=lambda caller: preferences.read(caller=caller),
-        ) as runtime:
-            yield runtime
+    # A conversation that nobody named is not gone on with, so its exchanges need no folder.
+    sessions = None if args.session is None else Sessions(memory)
+    with (
+        PreferenceStore() as preferences,
+        AgentRuntime.open(memory, settings, sessions=sessions, preferences=preferences) as runtime,
+    ):
+        yield runtime
 
 
 def _message(given: str) -> str:
