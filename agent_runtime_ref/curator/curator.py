@@ -116,7 +116,10 @@ class Curator:
         return CurationResult(tuple(session), tuple(standing), merged, curated, tuple(refused))
 
     def _tell_failure(self, error: Exception, caller: Caller) -> None:
-        payload = {"judge": self._judge.name, "error.type": type(error).__name__}
+        # A judge of somebody else's may have forgotten its name, and nothing is raised here.
+        name = getattr(self._judge, "name", None)
+        payload = {"judge": name if isinstance(name, str) else type(self._judge).__name__}
+        payload["error.type"] = type(error).__name__
         if isinstance(error, GovernanceError):
             payload["error.code"] = error.code
         try:

@@ -172,6 +172,14 @@ def test_a_failing_judge_and_a_failing_log_raise_nothing(
     assert curator.curate_turn("hi", "", caller=USER) is None
 
 
+def test_a_judge_without_a_name_may_fail_too(memory: GovernedMemory, sessions: Sessions, trace: Path) -> None:
+    """Even a judge that is none raises nothing; its type stands in the event."""
+    assert Curator(memory, judge=object(), sessions=sessions).curate_turn("hi", "", caller=USER) is None
+
+    (event,) = [one for one in events(trace) if one["event_type"] == "curation_failed"]
+    assert (event["payload"]["judge"], event["payload"]["error.type"]) == ("object", "AttributeError")
+
+
 def test_an_interrupt_is_no_failure_of_the_judge(memory: GovernedMemory, sessions: Sessions) -> None:
     """Who wants the process to end is not told that a judge failed."""
     curator = Curator(memory, judge=Broken(KeyboardInterrupt()), sessions=sessions)
