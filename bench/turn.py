@@ -1,9 +1,10 @@
 """One turn of the runtime, its background work included, against the gate calls that it makes, bare.
 
 Both contenders have a copy of one store and are put the same message by the same caller in every round. Bare
-are the calls of the facade: the read of the message, the write of what was said, and the look for repetitions
-in the rounds in which the runtime has one. What the turn adds is its own: layers, the offline model, events
-of the run, the file of work that waits, and the way to the worker's thread and back.
+are the calls that reach a gate: the read of the message, the read of what the user wants for good, the write
+of what was said, and the look for repetitions in the rounds in which the runtime has one. What the turn adds
+is its own: layers, the offline model, events of the run, the file of work that waits, the way to the worker's
+thread and back, and the curator's judge.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory, MemoryCandidate, RetrievalQuery
 from agent_runtime_ref.background import Turn, conversation_of
 from agent_runtime_ref.background.compaction import RECORDS_A_TURN
+from agent_runtime_ref.curator import Curator
+from agent_runtime_ref.preferences import PreferenceStore
+from agent_runtime_ref.session_state import Sessions
 from bench.ratios import Timings, interleaved
 from bench.report import Line, Measured, Times
 
@@ -29,12 +33,14 @@ class BareCalls:
 
     def __init__(self, memory: GovernedMemory) -> None:
         self._memory = memory
+        self._preferences = PreferenceStore(memory=memory)
         self._wait = 0
         self._numbers = count()
 
     def turn(self, message: str) -> None:
-        """Read what the message is about, write what was said, and merge where it is time to."""
+        """Read what the message is about and what is wanted, write what was said, merge where it is time."""
         self._memory.read(self._query(), caller=CALLER, text=message)
+        self._preferences.read(caller=CALLER)
         self._memory.write_many(self._said(message), caller=CALLER)
         if self._wait:
             self._wait -= 1
@@ -80,7 +86,11 @@ def measure(scratch: Path, *, rounds: int) -> Measured:
 def _timings(scratch: Path, rounds: int) -> Timings:
     with _filled(scratch / "turn.db") as governed, _filled(scratch / "calls.db") as bare:
         calls = BareCalls(bare)
-        with AgentRuntime.open(governed) as runtime:
+        # Whatever the environment names: preferences in the same store, the rules for a judge.
+        preferences = PreferenceStore(memory=governed)
+        sessions = Sessions(governed, folder=scratch / "sessions")
+        curator = Curator(governed, sessions=sessions, preferences=preferences)
+        with AgentRuntime.open(governed, preferences=preferences, curation=curator) as runtime:
 
             def turn(message: str) -> None:
                 runtime.run(message, caller=CALLER)
