@@ -12,7 +12,7 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from agent_runtime_ref.clock import Ids
 from agent_runtime_ref.errors import GovernanceError, StoreCapabilityError, StoreError
 from agent_runtime_ref.telemetry import diagnostics
 
-__all__ = ["Pending", "PendingFile", "Unkept", "Waiting", "taken_over"]
+__all__ = ["Pending", "PendingFile", "Unkept", "Waiting", "forget_waiting", "taken_over"]
 
 _SUFFIX = ".pending"
 _ATTEMPTS = 5
@@ -140,6 +140,16 @@ class PendingFile:
             file.mark(turn.turn_id, done=name)
         return file
 
+    def drop(self, dropped: Collection[str]) -> None:
+        """Throw turns away, their words too; what waits besides is put into files of its own first."""
+        for one in self.waiting:
+            if one.turn.turn_id not in dropped:
+                self.aside(one).close()
+        with self._lock:
+            self._open.clear()
+            self._failing(lambda: os.ftruncate(self._descriptor, 0))
+        self.close()
+
     def close(self) -> None:
         """Give the file up; it is removed where nothing waits in it, and its folder where that is empty."""
         with self._lock:
@@ -198,6 +208,26 @@ def taken_over(folder: Path) -> Iterator[PendingFile]:
             os.close(descriptor)
             continue
         yield PendingFile(path, descriptor, _found(path))
+
+
+def forget_waiting(folder: Path, tenant_id: str, subject: str) -> int:
+    """Throw away what waits about a person in files of processes that died; returns how many turns that were.
+
+    A process that lives does its own in a moment, or throws it away when it sees that somebody was forgotten.
+    """
+    count = 0
+    for file in taken_over(folder):
+        about = {
+            one.turn.turn_id
+            for one in file.waiting
+            if (one.turn.caller.tenant_id, one.turn.caller.own_subject) == (tenant_id, subject)
+        }
+        count += len(about)
+        if about:
+            file.drop(about)
+        else:
+            file.close()
+    return count
 
 
 def _found(path: Path) -> list[Waiting]:

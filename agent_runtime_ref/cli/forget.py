@@ -30,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
             "Remove everything about a subject within a tenant, and print the receipt: counts and digests\n"
             "by class, and what it does not cover. Whoever holds the store is its operator: that is the\n"
             "role unless --role names others. What the subject asked for in threads of the tenant goes too,\n"
-            "in the folder of sessions that the environment names."
+            "in the folder of sessions that the environment names, and so does what a killed agent left."
         ),
         epilog=example(
             "forget --subject person-7 --tenant acme --principal dpo --store sqlite:memory.db --dry-run",
@@ -45,6 +45,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the receipt and return the exit code."""
+    from agent_runtime_ref.background.pending import forget_waiting
+    from agent_runtime_ref.background.places import pending_folder
     from agent_runtime_ref.clock import SystemClock, timestamp
     from agent_runtime_ref.session_state import Sessions
 
@@ -54,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
         caller = caller_of(args, roles=(OPERATOR,))
         receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
         threads = Sessions(memory).forget(args.subject, caller=caller, dry_run=args.dry_run)
+        folder = pending_folder(memory)
+        if folder is not None and not args.dry_run:
+            forget_waiting(folder, args.tenant, args.subject)
         # Whoever files the receipt needs to know where and when as well.
         filed = {
             "store": memory.store_url,

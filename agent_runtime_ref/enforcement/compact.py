@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_runtime_ref.clock import Ids
-from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord, RetrievalQuery
+from agent_runtime_ref.contracts import Caller, MemoryRecord, RetrievalQuery
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
 from agent_runtime_ref.enforcement.chosen import Chosen
 from agent_runtime_ref.enforcement.prepared import dedup_digest
 from agent_runtime_ref.enforcement.read import ReadGate
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.removals import PATH, Removal, Removals
+from agent_runtime_ref.enforcement.review_document import candidate_of
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.errors import (
     DuplicateRecordError,
@@ -203,7 +204,7 @@ class CompactionGate:
         united = replace(kept, scope=_labels(group.records), derived_from=_parents(group.records))
         if united == kept:
             return None
-        digest = dedup_digest(self._store.store_key(), _candidate(kept))
+        digest = dedup_digest(self._store.store_key(), candidate_of(kept, revision_mode="append"))
         holder = self._store.find_duplicate(kept.tenant_id, [digest], call.at_us).get(digest)
         return Change(
             record=united,
@@ -297,19 +298,3 @@ def _parents(records: Sequence[MemoryRecord]) -> tuple[str, ...]:
     own = {record.memory_id for record in records}
     parents = dict.fromkeys(one for record in records for one in record.derived_from if one not in own)
     return tuple(parents)[:PARENTS_MAX]
-
-
-def _candidate(record: MemoryRecord) -> MemoryCandidate:
-    """Return what was offered for a record, as far as telling it from others goes."""
-    return MemoryCandidate(
-        record.tenant_id,
-        record.memory_class,
-        record.kind,
-        record.content,
-        record.source,
-        record.confidence,
-        record.provenance,
-        key=record.key,
-        subject=record.subject,
-        summary=record.summary,
-    )

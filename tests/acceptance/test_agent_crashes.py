@@ -16,7 +16,8 @@ import pytest
 
 from agent_runtime_ref import AgentRuntime, GovernedMemory
 from agent_runtime_ref.background import Turn, taken_over
-from agent_runtime_ref.background.pending import PendingFile
+from agent_runtime_ref.background.pending import PendingFile, forget_waiting
+from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller, candidate
 
@@ -28,8 +29,9 @@ import os, signal, sys, threading
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer
 from agent_runtime_ref.background import conversation_of
+from agent_runtime_ref.curator import Curator
 
-url, place = sys.argv[1:]
+url, place, message = sys.argv[1:]
 replied = threading.Event()
 
 def die(where):
@@ -47,6 +49,8 @@ class Model:
 class Curation:
     def curate_turn(self, user_text, reply, *, caller):
         die("curation")
+        Curator(memory).curate_turn(user_text, reply, caller=caller)
+        die("kept")
 
 def propose(turn):
     die("candidates")
@@ -55,7 +59,7 @@ def propose(turn):
 memory = GovernedMemory.open(url)
 runtime = AgentRuntime.open(memory, model=Model(), curation=Curation(), propose=propose)
 caller = Caller("tenant-acme", "user-42", session_id="session-001", trace_id="trace-001")
-print(runtime.run("Where do support tickets go?", caller=caller).reply, flush=True)
+print(runtime.run(message, caller=caller).reply, flush=True)
 replied.set()
 runtime.drain()
 """
@@ -72,10 +76,14 @@ class Judging:
         self.seen.append((user_text, reply))
 
 
-def killed(url: str, place: str) -> str:
+def killed(url: str, place: str, message: str = MESSAGE) -> str:
     """Return what a process said before it was killed at `place`."""
     done = subprocess.run(
-        [sys.executable, "-c", _CHILD, url, place], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", _CHILD, url, place, message],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     return done.stdout
@@ -135,6 +143,23 @@ def test_a_context_that_reached_a_model_is_told_after_a_crash(tmp_path: Path) ->
     (failed,) = [one["payload"] for one in events if one.get("event_type") == "run_failed"]
     assert failed["status"] == "interrupted"
     assert failed["decision_id"] == built["decision_id"]
+
+
+def test_what_the_curator_kept_is_not_kept_twice(tmp_path: Path) -> None:
+    """A process that dies right after a preference was written leaves it as sure as saying it once does."""
+    url = f"sqlite:{tmp_path / 'memory'}"
+    killed(url, "kept", "I always hate plastic.")
+    with GovernedMemory.open(url) as memory:
+        with AgentRuntime.open(memory) as runtime:
+            assert runtime.drain()
+        (once,) = PreferenceStore(memory=memory).read(caller=caller())
+        with AgentRuntime.open(memory) as runtime:
+            runtime.run("I always hate plastic.", caller=caller())
+            assert runtime.drain()
+        (twice,) = PreferenceStore(memory=memory).read(caller=caller())
+
+    assert twice.confidence == pytest.approx(once.confidence + 0.2)
+    assert once.confidence < 0.7
 
 
 def test_a_person_forgotten_after_the_crash_stays_forgotten(tmp_path: Path) -> None:
@@ -215,6 +240,23 @@ def test_a_file_is_empty_when_nothing_waits(tmp_path: Path) -> None:
     assert file.path.stat().st_size == 0
     file.close()
     assert not (tmp_path / "pending").exists()
+
+
+def test_what_waits_about_a_person_is_thrown_away(tmp_path: Path) -> None:
+    """The words of the forgotten are in no file any more, and what waits about others is as it was."""
+    folder = tmp_path / "pending"
+    file = PendingFile.in_folder(folder, CountedIds())
+    other = turn("turn-2", caller=caller(principal_id="user-7", roles=("reader",)), message="about cheese")
+    file.put(turn("turn-1"), None)
+    file.put(other, {"retrieved_items": 1})
+    file.mark("turn-2", done="candidates")
+    assert forget_waiting(folder, "tenant-acme", "user-42") == 0  # its process lives
+    file.close()
+
+    assert forget_waiting(folder, "tenant-b", "user-42") == 0
+    assert forget_waiting(folder, "tenant-acme", "user-42") == 1
+    assert not any(MESSAGE in path.read_text(encoding="utf-8") for path in folder.iterdir())
+    assert waiting(folder) == [(other, {"retrieved_items": 1}, ["candidates"], 0)]
 
 
 def test_a_line_that_was_being_written_is_no_promise(tmp_path: Path) -> None:
