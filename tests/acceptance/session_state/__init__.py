@@ -1,0 +1,1 @@
+"""P_t behind the gates, by what happens to it."""
