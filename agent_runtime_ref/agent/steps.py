@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeGuard
+
 from agent_runtime_ref.agent.layers import Context, tool_item
 from agent_runtime_ref.agent.models.base import Answer, Exchange, Model, Request, ToolCall
 from agent_runtime_ref.agent.tools import ToolAnswer, Tools
@@ -31,7 +34,7 @@ class Steps:
         exchanges: list[Exchange] = []
         for _ in range(self._settings.tool_steps_max + 1):
             answer = self._model.answer(Request(message, context, self._tools.specs, tuple(exchanges)))
-            if not isinstance(answer, Answer):
+            if not _is_answer(answer):
                 raise ModelError("malformed", "the model returned something else than an answer")
             if not answer.calls:
                 return answer.text
@@ -54,3 +57,25 @@ class Steps:
         context.tools.append(item)
         run.tool(call.name, status, failure)
         return Exchange(call, status, item.block)
+
+
+def _is_answer(given: object) -> TypeGuard[Answer]:
+    """Say whether a model's answer is of the types that it promises, all of it text that can be written down.
+
+    A reply is printed, kept and judged after it has left; what cannot be would fail there, again and again.
+    """
+    if not isinstance(given, Answer):
+        return False
+    calls: object = given.calls
+    return isinstance(calls, tuple | list) and _is_text(given.text) and all(map(_is_call, calls))
+
+
+def _is_call(given: object) -> bool:
+    if not isinstance(given, ToolCall):
+        return False
+    arguments: object = given.arguments
+    return _is_text(given.name) and _is_text(given.call_id) and isinstance(arguments, Mapping)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= one <= "\udfff" for one in value)

@@ -132,9 +132,12 @@ class PendingFile:
             self.close()  # nobody puts anything into the file of a process that died
 
     def aside(self, waiting: Waiting) -> PendingFile:
-        """Write a turn down in a file of its own, so that this one can be emptied."""
+        """Return the file of this turn alone, written now or when it was put aside before."""
         turn = waiting.turn
-        file = PendingFile(self.path.with_name(turn.turn_id + _SUFFIX))
+        path = self.path.with_name(turn.turn_id + _SUFFIX)
+        if path == self.path:
+            return self
+        file = PendingFile(path)
         file.put(turn, waiting.built)
         for name in sorted(waiting.done):
             file.mark(turn.turn_id, done=name)

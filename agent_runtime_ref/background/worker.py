@@ -197,7 +197,8 @@ class BackgroundWorker:
         self._tell(waiting, name, failure, "put_aside")
         waiting.attempts = 0  # the next process may be another version of this one
         before, task.pending = task.pending, task.pending.aside(waiting)
-        before.finish(waiting.turn.turn_id)
+        if task.pending is not before:  # else it lay aside already
+            before.finish(waiting.turn.turn_id)
         self._aside.append(task)
 
     def _tell(self, waiting: Waiting, name: str, failure: Exception, status: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -103,7 +104,10 @@ def remove(place: Place) -> bool:
     """Remove the folder of a thread with all that is in it; returns whether there was one."""
     try:
         for path in place.folder.iterdir():
-            path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         place.folder.rmdir()
     except FileNotFoundError:
         return False
@@ -186,10 +190,11 @@ def _bytes(path: Path) -> bytes | None:
         if path.is_symlink():
             raise DamagedError("not_a_file") from None
         raise _failed(path, error) from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)  # of a folder no file can be made, not even to be closed
+        raise DamagedError("not_a_file")
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise DamagedError("not_a_file")
         if status.st_size > _BYTES_MAX:
             raise DamagedError("too_large")
         return file.read(_BYTES_MAX + 1)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_runtime_ref.clock import Clock, Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, WriteReceipt
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
-from agent_runtime_ref.errors import PolicyDeniedError
+from agent_runtime_ref.errors import DocumentError, PolicyDeniedError
 from agent_runtime_ref.session_state import files
 from agent_runtime_ref.session_state.kept import (
     LIFE_LINE,
@@ -288,13 +288,16 @@ class Sessions:
         return self._memory.write_many(candidates, caller=replace(caller, subject=life))
 
     def _admitted(self, text: str | None, life: str, caller: Caller) -> str | None:
-        """Return a text as the write policy admits it."""
+        """Return a text as the write policy admits it; of what cannot be a memory at all, nothing."""
         if text is None or not text.strip():
             return text
-        candidate = MemoryCandidate(
-            caller.tenant_id, _CLASS, "conversation", text, _SOURCE, 1.0, "session_turn", subject=life
-        )
-        return _content(self._written([candidate], life, caller)[0])
+        try:
+            candidate = MemoryCandidate(
+                caller.tenant_id, _CLASS, "conversation", text, _SOURCE, 1.0, "session_turn", subject=life
+            )
+            return _content(self._written([candidate], life, caller)[0])
+        except DocumentError:  # a reply that is longer than a memory may be, or no text that can be kept
+            return None
 
     def _tell(self, receipt: MergeReceipt, life: str, caller: Caller) -> None:
         self._memory.tell(

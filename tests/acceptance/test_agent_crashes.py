@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import AgentRuntime, GovernedMemory
-from agent_runtime_ref.background import Turn, taken_over
+from agent_runtime_ref.background import BackgroundWorker, Turn, taken_over
 from agent_runtime_ref.background.pending import PendingFile, forget_waiting
+from agent_runtime_ref.background.places import pending_folder
+from agent_runtime_ref.background.worker import ATTEMPTS_MAX
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller, candidate
@@ -285,3 +287,29 @@ def test_a_damaged_line_is_kept_aside(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [one[0].turn_id for one in waiting(tmp_path)] == ["turn-1"]
     assert len(list(tmp_path.glob("*.damaged"))) == 1
     assert "pending_work_damaged" in capsys.readouterr().err
+
+
+def test_a_turn_is_put_aside_again_and_again(tmp_path: Path) -> None:
+    """What fails in every process lies aside in one file, and costs each process one round of attempts."""
+    url = f"sqlite:{tmp_path / 'memory.db'}"
+    tried: list[str] = []
+
+    def job(one: object) -> None:
+        tried.append("once")
+        raise ValueError
+
+    with GovernedMemory.open(url) as memory:
+        folder = pending_folder(memory)
+        assert folder is not None
+        file = PendingFile.in_folder(folder, CountedIds())
+        file.put(turn(mark=memory.subject_mark(caller=turn().caller)), None)
+        file.close()
+        for _ in range(3):
+            worker = BackgroundWorker(memory, jobs=[("job", job)])
+            assert worker.take_over(taken_over(folder)) == 1
+            for _ in range(2 * ATTEMPTS_MAX):
+                worker.drain()
+            worker.close()
+
+            assert [path.name for path in folder.iterdir()] == ["turn-1.pending"]
+    assert len(tried) <= 3 * ATTEMPTS_MAX

@@ -90,6 +90,32 @@ def test_a_model_that_answers_something_else(memory: GovernedMemory) -> None:
     assert "malformed" in result.error
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        Answer(text=None),  # type: ignore[arg-type]
+        Answer(text=5),  # type: ignore[arg-type]
+        Answer(text="half a \ud800"),
+        Answer(calls="abc"),  # type: ignore[arg-type]
+        Answer(calls=(1,)),  # type: ignore[arg-type]
+        Answer(calls=(ToolCall(None, {}),)),  # type: ignore[arg-type]
+        Answer(calls=(ToolCall("recall_history", None),)),  # type: ignore[arg-type]
+        Answer(calls=(ToolCall("\udfff", {}),)),
+    ],
+    ids=["nothing", "number", "half a character", "text", "no call", "no name", "no arguments", "no word"],
+)
+def test_an_answer_whose_parts_are_something_else(memory: GovernedMemory, given: Answer) -> None:
+    """A reply that could not be printed, kept or judged never leaves, and nothing waits behind it."""
+    with AgentRuntime.open(memory, model=Scripted(given)) as runtime:
+        result = runtime.run(MESSAGE, caller=caller())
+
+        assert (result.status, result.reply) == ("failed", "")
+        assert result.error == str(
+            ModelError("malformed", "the model returned something else than an answer")
+        )
+        assert runtime.drain()
+
+
 def test_a_model_that_only_calls_tools(memory: GovernedMemory) -> None:
     """It is asked so often and no more; every call is told."""
     model = Scripted(Answer(calls=(ToolCall("recall_history", {"query": "tickets"}),)))

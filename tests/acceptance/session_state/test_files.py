@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,30 @@ def test_a_link_in_the_place_of_the_file_is_damage(sessions: Sessions, folder: P
     sessions.merge(THREAD, [finding("leather")], caller=USER)
     assert target.read_bytes() == before
     assert not file.is_symlink()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_damage_and_goes_with_the_thread(
+    sessions: Sessions, folder: Path, make: Callable[[Path], None]
+) -> None:
+    """A folder or a pipe of the file's name reads as empty, is put aside and is in nobody's way."""
+    sessions.merge(THREAD, [finding("plastic")], caller=USER)
+    pt(folder).unlink()
+    make(file := next(folder.glob("*/*")) / "pt.json")
+
+    assert sessions.look(THREAD, caller=USER, aside=True).damaged == "not_a_file"
+    make(file)
+    assert sessions.merge(THREAD, [finding("leather")], caller=USER).state.counts == {"negative_hard": 1}
+    assert sessions.clear(THREAD, caller=USER)
+    assert list(folder.glob("*/*")) == []
+
+
+@pytest.mark.parametrize("reply", ["x" * 70_000, "half a \ud800"], ids=["too long", "no text"])
+def test_a_reply_that_no_memory_can_hold_is_kept_without(sessions: Sessions, reply: str) -> None:
+    """What could never be kept does not keep the rest of the turn from being kept."""
+    sessions.add_turn(THREAD, "hello", reply, caller=USER)
+
+    assert [(one.user_text, one.reply) for one in sessions.turns(THREAD, caller=USER)] == [("hello", None)]
 
 
 def test_files_and_folders_are_their_owners_alone(sessions: Sessions, folder: Path) -> None:
