@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import ScoreBreakdown as RecallScoreBreakdown
+    from agent_runtime_ref.contracts.stored import MemoryKind, MemorySource, StoredMemory
     from agent_runtime_ref.recall.candidates import RecallCandidate, build_recall_candidates
     from agent_runtime_ref.recall.embedding import Embedder, packaged_embedder
     from agent_runtime_ref.recall.engine import Ranker, RecallEngine
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Embedder",
     "HybridRanker",
+    "MemoryKind",
+    "MemorySource",
     "Ranker",
     "RecallCandidate",
     "RecallEngine",
@@ -36,6 +39,7 @@ __all__ = [
     "RecallResult",
     "RecallScope",
     "RecallScoreBreakdown",
+    "StoredMemory",
     "build_recall_candidates",
     "normalize_recall_query",
     "packaged_embedder",
@@ -45,20 +49,23 @@ __all__ = [
     "stable_rank_recall_candidates",
 ]
 
+_PACKAGE = "agent_runtime_ref.recall"
 _HOMES = {
-    "candidates": ("RecallCandidate", "build_recall_candidates"),
-    "embedding": ("Embedder", "packaged_embedder"),
-    "engine": ("Ranker", "RecallEngine"),
-    "hits": (
+    f"{_PACKAGE}.candidates": ("RecallCandidate", "build_recall_candidates"),
+    f"{_PACKAGE}.embedding": ("Embedder", "packaged_embedder"),
+    f"{_PACKAGE}.engine": ("Ranker", "RecallEngine"),
+    f"{_PACKAGE}.hits": (
         "RecallHit",
         "RecallResult",
         "RecallScope",
         "score_recall_candidate",
         "stable_rank_recall_candidates",
     ),
-    "hybrid": ("HybridRanker",),
-    "query": ("RecallQuery", "normalize_recall_query"),
-    "render": ("render_recall_context", "render_remote_profile"),
+    f"{_PACKAGE}.hybrid": ("HybridRanker",),
+    f"{_PACKAGE}.query": ("RecallQuery", "normalize_recall_query"),
+    f"{_PACKAGE}.render": ("render_recall_context", "render_remote_profile"),
+    # What a pipeline is made of is had with it.
+    "agent_runtime_ref.contracts.stored": ("MemoryKind", "MemorySource", "StoredMemory"),
 }
 
 
@@ -70,6 +77,6 @@ def __getattr__(name: str) -> object:
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{home}"), name)
+        value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+
+import pytest
 
 import agent_runtime_ref
 from agent_runtime_ref import errors
@@ -20,6 +23,34 @@ HEAVY = (
     "aiohttp",
     "opa_client",
 )
+
+RECALL = (
+    "MemoryKind MemorySource StoredMemory RecallEngine RecallQuery RecallCandidate RecallScoreBreakdown"
+    " RecallScope RecallHit RecallResult normalize_recall_query build_recall_candidates"
+    " score_recall_candidate stable_rank_recall_candidates render_recall_context render_remote_profile"
+)
+# What others import, word for word.
+RELIED_ON = {
+    "agent_runtime_ref": (
+        "AgentRuntime Caller GovernedMemory MemoryCandidate MemoryRecord MemoryStore PolicyDeniedError"
+        " RetrievalQuery RetrievalResult WriteReceipt load_memory_store"
+    ),
+    "agent_runtime_ref.background": "BackgroundWorker",
+    "agent_runtime_ref.config": "load_memory_store",
+    "agent_runtime_ref.curator": "Curator CurationResult RuleJudge",
+    "agent_runtime_ref.memory": "MemoryRecord MemoryCandidate MemoryStore",
+    "agent_runtime_ref.preferences": (
+        "PreferenceStore persist_new_preferences format_preferences forget_preferences forget_preference"
+    ),
+    "agent_runtime_ref.recall": RECALL,
+    "agent_runtime_ref.remote_memory": (
+        f"{RECALL} RemoteMemoryStore recall_history recall_history_tool default_runtime runtime_client"
+        " RemoteMemoryError RemoteMemoryValidationError RemoteMemoryScopeError RemoteMemoryCorruptionError"
+        " RemoteMemoryDuplicateError"
+    ),
+    "agent_runtime_ref.session_state": "SessionState load save merge TTL",
+    "agent_runtime_ref.validation": "load_document",
+}
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -74,3 +105,12 @@ def test_every_error_has_a_code_and_a_message_of_its_own() -> None:
     assert len({entry.code for entry in found}) == len(found)
     assert [entry.__name__ for entry in found if not entry.__doc__ or not entry.message] == []
     assert [entry.__name__ for entry in found if not entry.__name__.endswith("Error")] == []
+
+
+@pytest.mark.parametrize("module", RELIED_ON)
+def test_names_that_others_import_are_there(module: str) -> None:
+    """Each has a value, and is among those that the module says are public."""
+    names = RELIED_ON[module].split()
+    found = import_module(module)
+    assert [name for name in names if not hasattr(found, name)] == []
+    assert [name for name in names if name not in found.__all__] == []
