@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from agent_runtime_ref import Caller, MemoryCandidate, RetrievalQuery
+from agent_runtime_ref.telemetry.reader import LoggedDecision, by_file, read_decisions
+from agent_runtime_ref.telemetry.segments import raw_lines
 
 TENANT = "tenant-acme"
 ALL_CLASSES = ["short_term", "long_term", "profile"]
@@ -68,3 +71,28 @@ def events(trace: Path) -> list[dict[str, Any]]:
     """Return the events of a JSONL trace, oldest first, without the one that tells of the opening."""
     told = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
     return [event for event in told if event["event_type"] != "policy_loaded"]
+
+
+def rebuilt_result(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the retrieval_result document that a `retrieval` event was about, byte for byte."""
+    payload = event["payload"]
+    document = {
+        "kind": "retrieval_result",
+        "trace_id": event["trace_id"],
+        "session_id": payload["session_id"],
+        "selected_records": payload["selected"],
+        "selection_reason": payload["selection_reason"],
+        "excluded_records": payload["excluded_records"],
+        "decision_id": payload["decision_id"],
+        "policy_digest": payload["policy_digest"],
+        "exclusions": payload["exclusions"],
+    }
+    if payload.get("underfilled"):
+        document["underfilled"] = True
+    return document
+
+
+def read_log(path: Path) -> Iterator[LoggedDecision]:
+    """Yield the decisions of the log at `path`, the segments that rotation closed first."""
+    for source, lines in by_file(raw_lines(path)):
+        yield from read_decisions(lines, source=source)

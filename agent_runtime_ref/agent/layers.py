@@ -20,7 +20,6 @@ __all__ = [
     "Layer",
     "LeftOut",
     "Manifest",
-    "layer_of",
     "retrieved_items",
     "tool_item",
 ]
@@ -145,11 +144,6 @@ class Context:
         """Return what entered and what did not."""
         used = sum(item.size_bytes for item in self.retrieved)
         return Manifest(self.layers, self.left_out, used, budget, dict(self.excluded), decision_id)
-
-
-def layer_of(layers: Sequence[Layer], name: str) -> Layer:
-    """Return the layer called `name`."""
-    return next(layer for layer in layers if layer.name == name)
 
 
 def retrieved_items(result: RetrievalResult, budget: int) -> tuple[tuple[Item, ...], tuple[LeftOut, ...]]:

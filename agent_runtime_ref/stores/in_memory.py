@@ -63,11 +63,6 @@ class InMemoryStore(HeldRecords):
         """The same lines as bytes; those of a file as they are in it."""
         return chain.behind(self._log.raw_lines(read=read), after)
 
-    @property
-    def log_lines_dropped(self) -> int:
-        """How many of the oldest lines the log in memory no longer holds."""
-        return self._log.dropped
-
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""
         with self._opened():

@@ -13,10 +13,9 @@ LINES_MAX = 100_000
 
 
 class MemoryLog:
-    """Two chains in memory; the oldest lines are dropped, and counted, when there are too many."""
+    """Two chains in memory; the oldest lines are dropped when there are too many."""
 
     def __init__(self, lines_max: int = LINES_MAX) -> None:
-        self.dropped = 0
         self._chains: dict[bool, deque[str]] = {read: deque(maxlen=lines_max) for read in (False, True)}
 
     def append(self, lines: Sequence[str], *, read: bool) -> None:
@@ -24,7 +23,6 @@ class MemoryLog:
         held = self._chains[read]
         seq, prev_hash = chain.head(held[-1]) if held else (0, chain.GENESIS)
         for _, line in chain.seal_after(lines, seq=seq, prev_hash=prev_hash):
-            self.dropped += len(held) == held.maxlen
             held.append(line)
 
     def lines(self, *, read: bool) -> Iterator[str]:
@@ -43,8 +41,6 @@ class MemoryLog:
 
 class FileLog:
     """One file and one chain for writes and reads together, in the order in which they happened."""
-
-    dropped = 0
 
     def __init__(self, path: Path, rotation: Rotation | None = None, *, reads_wait: bool = True) -> None:
         self._file = LogFile(path, rotation=rotation)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_runtime_ref.contracts import Atom, Clause, Plan
+from agent_runtime_ref.contracts import Clause, Plan
 
-# By table: replay evaluates plans over every record that a log holds, and a chain of comparisons would take
-# three times as long.
+# Whether an atom is true; what a record lacks equals nothing and differs from everything. By table: replay
+# evaluates plans over every record of a log, and a chain of comparisons would take three times as long.
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "is_null": lambda value, _: value is None,
     "not_null": lambda value, _: value is not None,
@@ -22,11 +22,6 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 RowTest = tuple[int, tuple[str, ...] | None, tuple[tuple[int, Callable[[Any, Any], bool], Any], ...]]
-
-
-def atom_holds(atom: Atom, attributes: Mapping[str, Any]) -> bool:
-    """Whether an atom is true; what a record lacks equals nothing and differs from everything."""
-    return _HOLDS[atom[1]](attributes[atom[0]], atom[2])
 
 
 def clause_passes(clause: Clause, attributes: Mapping[str, Any]) -> bool:

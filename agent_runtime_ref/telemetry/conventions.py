@@ -167,12 +167,6 @@ def event_attributes() -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(events) for name, events in sorted(found.items())}
 
 
-def log_record_attributes() -> frozenset[str]:
-    """Every attribute that a log record may have."""
-    own = (EVENT_TYPE, TRACE_ID, REDACTED_FIELDS, CONVERSATION_ID, AGENT_ID, MEMORY_RECORD_ID)
-    return frozenset((*event_attributes(), *own))
-
-
 def names() -> Iterator[str]:
     """Every name of an attribute, a span or a metric, each once."""
     yield from dict.fromkeys(

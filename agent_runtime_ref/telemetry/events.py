@@ -274,22 +274,3 @@ def event_document(
         "payload": dict(payload),
         "redacted_fields": list(redacted),
     }
-
-
-def rebuilt_result(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the retrieval_result document that a `retrieval` event was about, byte for byte."""
-    payload = event["payload"]
-    document = {
-        "kind": "retrieval_result",
-        "trace_id": event["trace_id"],
-        "session_id": payload["session_id"],
-        "selected_records": payload["selected"],
-        "selection_reason": payload["selection_reason"],
-        "excluded_records": payload["excluded_records"],
-        "decision_id": payload["decision_id"],
-        "policy_digest": payload["policy_digest"],
-        "exclusions": payload["exclusions"],
-    }
-    if payload.get("underfilled"):
-        document["underfilled"] = True
-    return document

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn
 
 from agent_runtime_ref.compact_json import parsed
 from agent_runtime_ref.errors import DocumentUnreadableError
-from agent_runtime_ref.telemetry.segments import RAW_BYTES_MAX, RawLine, raw_lines
+from agent_runtime_ref.telemetry.segments import RAW_BYTES_MAX, RawLine
 
 _BLANK = " \t\r\n"
 # How a line begins that our writer made. Its reader is more than twice as fast, and makes a fraction of an
@@ -64,16 +63,6 @@ def read_decisions(lines: Iterable[str], *, source: str = "log") -> Iterator[Log
         decision = decision_of(document, source=source, line=number)
         if decision is not None:
             yield decision
-
-
-def read_log(path: Path) -> Iterator[LoggedDecision]:
-    """Yield the decisions of the log at `path`, the segments that rotation closed first.
-
-    Raises:
-        DocumentUnreadableError: a file cannot be read, or a line of it is no line of a log.
-    """
-    for source, lines in by_file(raw_lines(path)):
-        yield from read_decisions(lines, source=source)
 
 
 def read_entries(lines: Iterable[str], *, source: str, events: bool = True) -> Iterator[tuple[int, Any]]:

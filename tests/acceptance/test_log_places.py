@@ -10,11 +10,11 @@ import pytest
 
 from agent_runtime_ref import GovernedMemory, PolicyDeniedError
 from agent_runtime_ref.telemetry import chain
-from agent_runtime_ref.telemetry.events import Event, rebuilt_result
+from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import attributes_of
 from agent_runtime_ref.telemetry.places import placed
-from tests.support import caller, candidate, events, query
+from tests.support import caller, candidate, events, query, rebuilt_result
 
 
 def _places(memory: GovernedMemory, *, file: bool) -> dict[str, tuple[str, int, str]]:

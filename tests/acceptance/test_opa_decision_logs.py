@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from agent_runtime_ref.resources import policies_path
-from agent_runtime_ref.telemetry.reader import read_log
 from tests.acceptance.command import WHO, Command, file_of, question
 from tests.opa import OpaProcess, require_opa
+from tests.support import read_log
 
 MASK = """package system.log
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_runtime_ref import GovernedMemory, PolicyDeniedError, validation
-from agent_runtime_ref.telemetry.events import rebuilt_result
 from agent_runtime_ref.testing import FrozenClock
-from tests.support import caller, candidate, events, note, query
+from tests.support import caller, candidate, events, note, query, rebuilt_result
 
 
 def test_returns_what_policy_selects_with_reasons(memory: GovernedMemory) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry import chain
-from agent_runtime_ref.telemetry.reader import read_decisions, read_log
+from agent_runtime_ref.telemetry.reader import read_decisions
 from agent_runtime_ref.telemetry.segments import closed_name, raw_lines
+from tests.support import read_log
 
 OWN = {
     "type": "decision",
