@@ -18,6 +18,7 @@ from agent_runtime_ref.background.pending import Waiting
 from agent_runtime_ref.background.turn import Turn
 from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import Caller
+from agent_runtime_ref.curator.rules.text import asks_to_forget
 from agent_runtime_ref.enforcement.runs import LateEnd
 from agent_runtime_ref.runtime import GovernedMemory
 
@@ -50,8 +51,12 @@ def jobs_of(memory: GovernedMemory, *, propose: Proposer, curation: Curation | N
     def curate(waiting: Waiting) -> object:
         assert curation is not None
         turn = waiting.turn
-        if _FORGETTING in turn.tools or (waiting.again and _was_curated(memory, turn)):
-            return None  # the sentence that has something forgotten names it, and would teach it again
+        if waiting.again and _was_curated(memory, turn):
+            return None
+        if _FORGETTING in turn.tools and not asks_to_forget(turn.message):
+            # The words that had something forgotten name it. A judge passes over them where they are known;
+            # where they are not, they would teach it again.
+            return None
         caller = turn.caller
         if caller.session_id == caller.trace_id:
             # A turn without a conversation has one of its own that nobody will come back to.

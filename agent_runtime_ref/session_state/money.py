@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-__all__ = ["Money", "Rates", "amounts_in", "converted", "money_of"]
+__all__ = ["Money", "Rates", "amounts_in", "converted", "money_of", "number_of"]
 
 # From a currency into another, the factor; None where nobody knows it.
 Rates = Callable[[str, str], Decimal | None]
@@ -131,7 +131,7 @@ def _code(currency: Any) -> str | None:
 def _value(match: re.Match[str]) -> Decimal | None:
     if match["words"] is not None:
         return _spelled(match["words"])
-    number = _plain(match["number"])
+    number = number_of(match["number"])
     times = _TIMES.get(match["times"] or "", 1)
     if match["rest"] is not None:
         if match["times"] not in _UNITS:
@@ -141,7 +141,7 @@ def _value(match: re.Match[str]) -> Decimal | None:
     return value if value < _VALUE_MAX else None
 
 
-def _plain(number: str) -> Decimal:
+def number_of(number: str) -> Decimal:
     """Return the value of digits with either way of dividing them."""
     number = number.replace(" ", "")
     if "," in number and "." in number:

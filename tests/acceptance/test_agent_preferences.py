@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import AgentRuntime, GovernedMemory
+from agent_runtime_ref.agent import Answer, ToolCall
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.session_state import Sessions, current
 from tests.support import caller
@@ -101,3 +102,42 @@ def test_a_turn_without_a_conversation_leaves_no_constraints(runtime: AgentRunti
     ran(runtime, "Budget 300 this time.", session_id=None)
 
     assert not (tmp_path / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Forget that I always hate plastic. Budget 500 this time. I always hate leather.",
+        "请忘掉我一直讨厌塑料这件事。这次预算500。我一直讨厌皮革。",
+    ],
+)
+def test_what_is_forgotten_is_not_learned_again_and_the_rest_is(
+    memory: GovernedMemory, tmp_path: Path, message: str
+) -> None:
+    """The words that have something forgotten teach nothing; what the turn says besides is kept."""
+    forgets = Answer(
+        calls=(ToolCall("forget_preference", {"text_or_key": "dislike:material:general:plastic"}),)
+    )
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    model = Scripted(Answer("Yes."), forgets, Answer("Done."))
+    with AgentRuntime.open(memory, model=model, sessions=sessions) as runtime:
+        ran(runtime, "I always hate plastic.")
+        result = ran(runtime, message)
+
+    assert [one["tool"] for one in payloads(result, "tool_execution")] == ["forget_preference"]
+    kept = PreferenceStore(memory=memory).read(caller=caller())
+    assert [one.slug for one in kept] == ["leather"]
+    state = sessions.load("session-001", caller=caller())
+    assert [one.amount.value for one in state.budget if one.amount is not None] == ["500"]
+
+
+def test_words_that_the_rules_do_not_know_and_have_something_forgotten_teach_nothing(
+    memory: GovernedMemory, tmp_path: Path
+) -> None:
+    """Where a model took them for a wish to forget, they are not learned from either."""
+    forgets = Answer(calls=(ToolCall("forget_preference", {"text_or_key": "plastic"}),))
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, model=Scripted(forgets, Answer("Done.")), sessions=sessions) as runtime:
+        ran(runtime, "Strike it from your list: I always hate plastic.")
+
+    assert PreferenceStore(memory=memory).read(caller=caller()) == ()

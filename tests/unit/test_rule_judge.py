@@ -310,3 +310,51 @@ def test_a_thing_is_named_without_what_stands_behind_it(text: str, slug: str) ->
 def test_small_talk_asks_for_nothing(text: str) -> None:
     """Errands, courtesies and what was paid are no constraints."""
     assert JUDGE.judge(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("forget that I always hate plastic", []),
+        ("Could you please just forget that I never eat nuts?", []),
+        ("delete my preference that I always avoid wool", []),
+        ("别再记我一直讨厌塑料了", []),
+        ("把我一直讨厌塑料这事忘掉吧。我一直讨厌皮革", [("dislike", "leather")]),
+        ("please forget plastic. I always hate leather", [("dislike", "leather")]),
+        ("Don't forget that I always hate plastic", [("dislike", "plastic")]),
+        ("忘了说，我一直讨厌塑料", [("dislike", "plastic")]),
+    ],
+)
+def test_what_is_to_be_forgotten_is_not_learned(text: str, expected: list[tuple[str, str]]) -> None:
+    """A wish to have something forgotten names it and says nothing of it; to be reminded is no such wish."""
+    assert standing(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("budget 1.299,00 € today", Amount("1299", "EUR")),
+        ("budget 12.345,67 this time", Amount("12345.67")),
+        ("budget 3.000 today", Amount("3000")),
+        ("under 1 000 000 yen this time", Amount("1000000", "JPY")),
+        ("这次预算1万2", Amount("12000")),
+        ("这次预算3千5以内", Amount("3500")),
+        ("max R$200 today", Amount("200", "BRL")),
+        ("max A$200 today", Amount("200", "AUD")),
+        ("budget C$ 80 this time", Amount("80", "CAD")),
+        ("预算NT$500以内这次", Amount("500", "TWD")),
+        ("budget Rs. 500 today", Amount("500", "INR")),
+        ("budget 300 zł this time", Amount("300", "PLN")),
+        ("a budget for$200 today", Amount("200", "USD")),
+        ("budget ₩30,000 today", Amount("30000", "KRW")),
+        ("budget 5000 ₽ today", Amount("5000", "RUB")),
+    ],
+)
+def test_a_budget_is_read_as_it_is_written_elsewhere(text: str, expected: Amount) -> None:
+    """Digits are grouped by commas, points or blanks, and many dollars are not American."""
+    assert [one.amount for one in JUDGE.judge(text)] == [expected]
+
+
+def test_a_number_in_another_form_is_no_budget() -> None:
+    """Half of a number would be enforced as the whole of it."""
+    assert [one.amount for one in JUDGE.judge("budget 1e5 this time") if one.amount is not None] == []

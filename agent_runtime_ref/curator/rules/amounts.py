@@ -10,10 +10,14 @@ from functools import cache
 
 from agent_runtime_ref.contracts.finding import Amount, Bound
 from agent_runtime_ref.curator.rules.marker import document
+from agent_runtime_ref.session_state.money import number_of
 
 __all__ = ["Budget", "budgets"]
 
-_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?:\.\d{1,2})?"
+_NUMBER = (
+    r"(?:\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?(?!\d)|\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?!\d)"
+    r"|(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?:\.\d{1,2})?)"
+)
 _SIDES = ("min", "max", "over", "under", "about")  # of two at one place the first counts
 _DENIED: dict[str, Bound] = {"over": "max", "under": "min"}
 _EACH = re.compile(r"\s?(?:/|per |an? )\s?(?:night|month|day|week|person|head|year|piece)")
@@ -44,11 +48,14 @@ class _Words:
 def _words() -> _Words:
     read = document("money")
     of_units = {unit: currency for currency, units in read["units"].items() for unit in units}
-    sign, unit, number = _any(read["signs"]), f"(?:{_any(of_units)})(?![a-z])", _any(read["numbers"])
+    lettered = [one for one in read["signs"] if one[0].isascii() and one[0].isalpha()]
+    # "for$200" is no Brazilian price, and "hours 5" no Indian one.
+    sign = rf"(?:(?<![a-z])(?:{_any(lettered)})|{_any(read['signs'].keys() - lettered)})"
+    unit, number = f"(?:{_any(of_units)})(?![a-z])", _any(read["numbers"])
     spelt = rf"\b(?:an? )?(?:{number})(?:(?: and|-| a)? ?(?:{number}))*\b"
     money = (
-        rf"(?P<sign>{sign})?\s?(?<![\d.])(?P<number>{_NUMBER}|{_HAN_NUMBER}|{spelt})"
-        rf"(?P<scale>k|thousand|grand|千|万|百)?(?![a-z\d%°:])\s?(?P<unit>{unit})?"
+        rf"(?P<sign>{sign})?\s?(?<![\d.])(?<!\de)(?P<number>{_NUMBER}|{_HAN_NUMBER}|{spelt})"
+        rf"(?P<scale>k|thousand|grand|[千万百](?:\d(?![\d十百千]))?)?(?![a-z\d%°:])\s?(?P<unit>{unit})?"
         rf"|(?P<sign2>{sign})?\s?(?<![\d.])(?P<number2>{_NUMBER})(?P<scale2>k|grand)?\s?(?P<unit2>{unit})"
     )
     ranged = (
@@ -153,11 +160,14 @@ def _near(text: str, match: re.Match[str], hint: re.Match[str]) -> bool:
 
 
 def _value(number: str, scale: str | None) -> Decimal:
+    rest = 0
+    if scale is not None and scale[-1].isdigit():
+        scale, rest = scale[0], int(scale[1]) * _FACTORS[scale[0]] // 10  # 1万2 is 12,000
     factor = _FACTORS.get(scale or "", 1)
     if number[0].isascii() and number[0].isalpha():
         return Decimal(_spelt_value(number)) * factor
     if number[0].isdigit():
-        return Decimal(number.replace(",", "")) * factor
+        return number_of(number) * factor + rest
     return Decimal(_han_value(number)) * factor
 
 

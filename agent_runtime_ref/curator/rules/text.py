@@ -11,9 +11,10 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent_runtime_ref.curator.rules.marker import first as first_of
 from agent_runtime_ref.curator.rules.marker import tables
 
-__all__ = ["CHARACTERS_MAX", "HIDDEN", "Clause", "clauses", "folded", "hidden"]
+__all__ = ["CHARACTERS_MAX", "HIDDEN", "Clause", "asks_to_forget", "clauses", "folded", "hidden"]
 
 # What a person types in a turn is far shorter; what is longer was pasted, and its end is not looked at.
 CHARACTERS_MAX = 8_000
@@ -40,20 +41,26 @@ def _folded_character(character: str) -> str:
 
 
 def hidden(text: str) -> str:
-    """Return folded `text` with everything that is quoted, pasted or to be worked on made unreadable."""
-    for marker in tables("foreign")["foreign"]:
+    """Return folded `text` with what is quoted, pasted, worked on or to be forgotten made unreadable."""
+    for marker in (*tables("foreign")["foreign"], *tables("foreign")["forgotten"]):
         for pattern in marker.patterns:
             text = pattern.sub(lambda match: HIDDEN * len(match.group()), text)
     return text
 
 
+def asks_to_forget(user_text: str) -> bool:
+    """Say whether an utterance asks, in words that the rules know, to have something forgotten."""
+    return first_of(tables("foreign")["forgotten"], folded(user_text[:CHARACTERS_MAX])) is not None
+
+
 # --- clauses --------------------------------------------------------------------------------------
 
 _SENTENCE_END = re.compile(r"[!?。;\n|]+|\.(?=\s|$|[\u4e00-\u9fff])|…+|\s/\s|/(?=[\u4e00-\u9fff])")
-_ABBREVIATION = re.compile(r"\b(?:dr|mr|mrs|ms|st|vs|approx|e\.g|i\.e|no|etc|max|min|prof)$")
+_ABBREVIATION = re.compile(r"\b(?:dr|mr|mrs|ms|st|vs|rs|approx|e\.g|i\.e|no|etc|max|min|prof)$")
 # A comma divides; so does a conjunction behind which a new statement begins.
 _FRAGMENT_END = re.compile(
-    r",(?!\d{3}\b)(?! ever\b)|\s[-–—]{1,2}\s|--|——|:(?=\s|[\u4e00-\u9fff])|[()（）]"
+    r"(?<!\d\.\d{3}),(?!\d{3}\b)(?! ever\b)|(?<=\d\.\d{3}),(?!\d{2}(?!\d))"
+    r"|\s[-–—]{1,2}\s|--|——|:(?=\s|[\u4e00-\u9fff])|[()（）]"
     r"|\s(?=(?:but|though|although|however|yet|whereas|because|while i|since i(?:'m| am| never| don't))\b)"
     r"|\s(?=(?:and|so|or|plus)\s(?:i|i'm|i've|i'd|my|please|this|today|tonight|for|never|always|no|not|only|keep"
     r"|make|don't|find|give|in|from|also|ideally|preferably|it|maybe|use|show|book|get|usually|generally)\b)"
