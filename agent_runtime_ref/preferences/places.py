@@ -113,6 +113,11 @@ class Places:
             return None
         return safe_join(self._folder, file_name(caller.tenant_id, caller.own_subject))
 
+    def aside_of(self, caller: Caller) -> list[Path]:
+        """Return the files of the caller's subject that were damaged and lie aside; they hold his words."""
+        path = self.path_of(caller)
+        return [] if path is None else sorted(path.parent.glob(f"{path.name}.damaged-*"))
+
     def close(self) -> None:
         """Close what is open."""
         with self._guard:

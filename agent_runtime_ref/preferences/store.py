@@ -223,12 +223,22 @@ class PreferenceStore:
     def forget_all(self, *, caller: Caller | None = None) -> ForgetReceipt | None:
         """Remove everything about the caller's subject from where its preferences are; None where is nothing.
 
+        Files of his that were damaged and put aside go too.
+
         Raises:
             PolicyDeniedError, EngineFailureError, StoreError: nothing was removed.
         """
         caller = caller or local_caller()
-        memory = self.memory_of(caller)
-        return None if memory is None else memory.forget(subject=caller.own_subject, caller=caller)
+        if is_anonymous(caller):
+            return None
+        aside = self._places.aside_of(caller)
+        memory = self._of(caller, creates=bool(aside))
+        if memory is None:
+            return None
+        receipt = memory.forget(subject=caller.own_subject, caller=caller)
+        for path in self._places.aside_of(caller):  # opening it may have put another one aside
+            path.unlink(missing_ok=True)
+        return receipt
 
     def without_derived_key(self, *, caller: Caller | None = None) -> tuple[MemoryRecord, ...]:
         """Return the records of preferences whose key was not derived from parts."""

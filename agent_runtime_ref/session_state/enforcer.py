@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.contracts.finding import Amount
+from agent_runtime_ref.errors import DocumentTypeError
 from agent_runtime_ref.session_state.budget import Bound, beyond, bound_of
 from agent_runtime_ref.session_state.current import Standing, TurnConstraints, current
 from agent_runtime_ref.session_state.items import ItemView, view_of
@@ -104,7 +105,7 @@ class Enforcer:
         self,
         items: Iterable[Any],
         *,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = (),
         budget: Amount | Money | str | float | None = None,
     ) -> Enforced:
         """Return which of `items` may be shown, in which order, and why the others may not.
@@ -120,7 +121,7 @@ class Enforcer:
         rules = [rule for rule in _session_rules(constraints.state) if self._counts(rule)]
         rules = _in_force(rules)
         rules += [rule for rule in _standing_rules(constraints) if self._counts(rule)]
-        rules += [_Rule("dislike", "hard", "passed", GENERAL, word) for word in exclude]
+        rules += [_Rule("dislike", "hard", "passed", GENERAL, word) for word in _words(exclude)]
         bounds = [*map(bound_of, constraints.state.budget)]
         if budget is not None:
             bounds.append(bound_of(budget))
@@ -155,6 +156,22 @@ class Enforcer:
                 is_out = is_out or bound.is_hard
                 score += _BUDGET_POINTS
         return Verdict(item, score, tuple(reasons)), is_out
+
+
+def _words(exclude: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the words that are not wanted; a model may pass one word where a list is due, or nothing.
+
+    Raises:
+        DocumentTypeError: it is something else. To leave it out would look as if it had been enforced.
+    """
+    given: object = exclude
+    words: object = () if given is None else (given,) if isinstance(given, str) else given
+    if not isinstance(words, Iterable):
+        raise DocumentTypeError("exclude: must be a list of words", path="exclude")
+    found = tuple(words)
+    if not all(isinstance(word, str) for word in found):
+        raise DocumentTypeError("exclude: must be a list of words", path="exclude")
+    return found
 
 
 def _session_rules(state: SessionState) -> list[_Rule]:

@@ -209,3 +209,23 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path, scheme: str) 
     wanted = {f"thing-{number}-{turn}" for number in range(AT_ONCE) for turn in range(EACH)}
     assert {*wanted, "plastic"} == set(found)
     assert found["plastic"] == 1.0
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["one whole", "none whole"])
+def test_forgetting_a_user_takes_what_lies_aside_of_him(tmp_path: Path, is_whole: bool) -> None:
+    """A damaged file holds his words as much as a whole one; another user's lie where they are."""
+    other = Caller(USER.tenant_id, "user-43")
+    with PreferenceStore(tmp_path) as store:
+        for one in (USER, other):
+            store.write(finding("plastic"), caller=one)
+    for file in tmp_path.glob("*.json"):
+        file.write_bytes(file.read_bytes()[:-20])
+    with PreferenceStore(tmp_path) as store:
+        if is_whole:
+            store.write(finding("leather"), caller=USER)
+        assert store.forget_all(caller=USER) is not None
+
+        assert store.read(caller=USER) == ()
+        assert store.read(caller=other) == ()  # put aside by now
+    holding = [file.name for file in tmp_path.iterdir() if b"plastic" in file.read_bytes()]
+    assert [name.startswith("user-43-") for name in holding] == [True]

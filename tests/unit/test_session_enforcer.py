@@ -312,3 +312,19 @@ def test_an_inferred_wish_for_one_domain_does_not_lift_what_was_said_of_all() ->
     guess = like("plastic", domain="shoes", stated=False)
     with in_turn(merge(SessionState(), [finding("plastic"), guess])):
         assert "box" not in ids(Enforcer(domain="shoes").apply(ITEMS))
+
+
+@pytest.mark.parametrize(
+    ("exclude", "kept"), [("wool", ["a silk hat"]), (None, ["a wool hat", "a silk hat"])]
+)
+def test_one_word_in_the_place_of_a_list_is_that_word(exclude: str | None, kept: list[str]) -> None:
+    """A model that passes a bare word means it; its letters are no words, and nothing is nothing."""
+    hats = [{"title": "a wool hat"}, {"title": "a silk hat"}]
+    assert [item["title"] for item in enforced(items=hats, exclude=exclude).items] == kept
+
+
+@pytest.mark.parametrize("exclude", [5, [5], [None], [["wool"]]])
+def test_what_is_no_list_of_words_is_refused(exclude: Any) -> None:
+    """Left out in silence it would pass for enforced."""
+    with in_turn(SessionState()), pytest.raises(DocumentTypeError, match="must be a list of words"):
+        Enforcer().apply([{"title": "a wool hat"}], exclude=exclude)
