@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from agent_runtime_ref.cli.parsers import example
 
-__all__ = ["add_group", "run_chosen"]
+__all__ = ["Group"]
 
 
-def add_group(subparsers: Any, name: str, *, summary: str, shown: str, members: Mapping[str, str]) -> None:
-    """Add the command `name` and, below it, what each module of `members` adds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A command and those below it.
 
     A member has `add_parser(subparsers)` and `run(args) -> int`; its module is `cli.NAME.MODULE`.
     """
-    parser = subparsers.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=example(shown)
-    )
-    below = parser.add_subparsers(dest="member", metavar="COMMAND", required=True)
-    for module in members.values():
-        _module(name, module).add_parser(below)
 
+    name: str
+    summary: str
+    shown: str  # a call of a member, as an example
+    members: Mapping[str, str]  # command -> module
 
-def run_chosen(args: argparse.Namespace, members: Mapping[str, str]) -> int:
-    """Run the member that was chosen and return its exit code."""
-    code: int = _module(args.command, members[args.member]).run(args)
-    return code
+    def add_parser(self, subparsers: Any) -> None:
+        """Add the command and, below it, what each of its members adds."""
+        summary = self.summary
+        parser = subparsers.add_parser(
+            self.name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=example(self.shown),
+        )
+        below = parser.add_subparsers(dest="member", metavar="COMMAND", required=True)
+        for member in self.members:
+            self._module(member).add_parser(below)
 
+    def run(self, args: argparse.Namespace) -> int:
+        """Run the member that was chosen and return its exit code."""
+        code: int = self._module(args.member).run(args)
+        return code
 
-def _module(group: str, name: str) -> Any:
-    return import_module(f"agent_runtime_ref.cli.{group}.{name}")
+    def _module(self, member: str) -> Any:
+        return import_module(f"agent_runtime_ref.cli.{self.name}.{self.members[member]}")

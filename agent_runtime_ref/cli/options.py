@@ -61,8 +61,10 @@ def add_caller(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_user(parser: argparse.ArgumentParser, title: str) -> Any:
-    """Add whose it is and who acts, the user himself by default; returns the group."""
+def add_user(
+    parser: argparse.ArgumentParser, title: str, *, tenant: str = "default: local", acts: str = "acts"
+) -> Any:
+    """Add whose it is and who `acts`, the user himself by default; returns the group."""
     group = parser.add_argument_group(title)
     group.add_argument(
         "--user",
@@ -70,10 +72,8 @@ def add_user(parser: argparse.ArgumentParser, title: str) -> Any:
         metavar="USER",
         help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
     )
-    group.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: local"
-    )
-    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who acts; default: the user")
+    group.add_argument("--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help=tenant)
+    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help=f"who {acts}; default: the user")
     group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
     return group
 

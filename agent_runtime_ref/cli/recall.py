@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.options import (
     add_settings,
+    add_user,
     names_store,
     opened,
     require_store_file,
@@ -60,21 +61,10 @@ def add_parser(subparsers: Any) -> None:
         default="lexical",
         help="hybrid needs the extra `embeddings`; default: lexical",
     )
-    group = parser.add_argument_group("whose memory, and who looks")
-    group.add_argument(
-        "--user",
-        type=worded,
-        metavar="USER",
-        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
-    )
-    group.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="of a named store"
-    )
-    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who asks; default: the user")
+    group = add_user(parser, "whose memory, and who looks", tenant="of a named store", acts="asks")
     group.add_argument(
         "--purpose", type=worded, default="answer_generation", metavar="PURPOSE", help="what it is for"
     )
-    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
     add_format(parser, "json", "yaml", "context")
     add_settings(parser)
 
