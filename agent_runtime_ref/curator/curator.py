@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 from agent_runtime_ref.contracts import Caller, Finding
 from agent_runtime_ref.curator.judging import Judge, believed
 from agent_runtime_ref.curator.rules.judge import RuleJudge
-from agent_runtime_ref.errors import DecisionLogError, GovernanceError, PolicyDeniedError
+from agent_runtime_ref.errors import (
+    DecisionLogError,
+    EngineFailureError,
+    GovernanceError,
+    PolicyDeniedError,
+)
 from agent_runtime_ref.preferences.curation import Curated
 from agent_runtime_ref.preferences.identity import is_anonymous
 
@@ -106,11 +111,15 @@ class Curator:
         if session and thread is not None and thread.strip():
             try:
                 merged = self._sessions.merge(thread, session, caller=caller)
+            except EngineFailureError:
+                raise  # nobody has refused anything: it is kept when the engine answers again
             except PolicyDeniedError:  # on record
                 refused.append("session")
         if standing:
             try:
                 curated = self._preferences.write_many(standing, caller=caller, source_session=thread)
+            except EngineFailureError:
+                raise
             except PolicyDeniedError:
                 refused.append("standing")
         return CurationResult(tuple(session), tuple(standing), merged, curated, tuple(refused))

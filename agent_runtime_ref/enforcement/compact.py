@@ -283,7 +283,7 @@ def _age(record: MemoryRecord) -> tuple[Any, str]:
 
 
 def _labels(records: Sequence[MemoryRecord]) -> tuple[str, ...]:
-    """Return the labels of all records, and the sources and provenances that the first one lacks."""
+    """Return the labels of all records, and the sources, provenances and origins that the first one lacks."""
     kept, *others = records
     labels = dict.fromkeys(label for record in records for label in record.scope)
     for name in ("source", "provenance"):
@@ -291,6 +291,10 @@ def _labels(records: Sequence[MemoryRecord]) -> tuple[str, ...]:
             value = getattr(record, name)
             if value != getattr(kept, name):
                 labels[f"{name}:{value}"] = None
+    own = None if kept.origin is None else kept.origin.source_id
+    for record in others:
+        if record.origin is not None and record.origin.source_id != own:
+            labels[f"origin:{record.origin.source_id}"] = None
     return tuple(one for one in labels if len(one) <= LABEL_CHARACTERS_MAX)[:LABELS_MAX]
 
 

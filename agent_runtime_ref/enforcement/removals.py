@@ -22,8 +22,9 @@ from agent_runtime_ref.telemetry.events import Event
 __all__ = ["RECORDS_MAX", "Meant", "Removal", "Removals", "key_tombstone", "refused_removal"]
 
 PATH = "memory/write/decision"
-# Of one call, every revision counted; what is asked about at once must stay within an engine's bound.
-RECORDS_MAX = 500
+# What an engine is asked about at once must stay within its bound; what goes together may be more.
+ASKED_MAX = 500
+RECORDS_MAX = 20_000  # of one call, every revision counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class Removals:
         self._attributes = attributes
         self._recorder = recorder
 
-    def found(self, call: Call, what: Meant) -> list[MemoryRecord]:
-        """Return the records about the caller's own subject that are meant, whatever their status.
+    def found(self, call: Call, what: Meant, *, status: str | None = None) -> list[MemoryRecord]:
+        """Return the records about the caller's own subject that are meant, of one status or of any.
 
         Raises:
             StoreCapabilityError: there are more than one call may change.
@@ -69,7 +70,7 @@ class Removals:
         page = self._store.search(
             SearchRequest(
                 tenant_ids=(call.caller.tenant_id,),
-                plan=_plan(call.caller.own_subject, what),
+                plan=_plan(call.caller.own_subject, what, status),
                 terms=None,
                 now_us=call.at_us,
                 take=RECORDS_MAX + 1,
@@ -91,9 +92,16 @@ class Removals:
         Raises:
             PolicyDeniedError: the policy refuses one of them; the refusal is on record, and nothing may go.
         """
-        if not records:
-            return []
         call = replace(call, operation="delete")
+        return [
+            removal
+            for first in range(0, len(records), ASKED_MAX)
+            for removal in self._asked(call, records[first : first + ASKED_MAX], tombstones, repeats)
+        ]
+
+    def _asked(
+        self, call: Call, records: Sequence[MemoryRecord], tombstones: bool, repeats: bool
+    ) -> list[Removal]:
         document = self._document(call, records, repeats)
         ruling = self._point.write(document)
         answer = ruling.document
@@ -186,14 +194,16 @@ def key_tombstone(store_key: bytes, tenant_id: str, subject: str | None, key: st
     return tombstone_digest(store_key, tenant_id, subject, f"key of a forgotten record: {key}")
 
 
-def _plan(subject: str, what: Meant) -> Plan:
+def _plan(subject: str, what: Meant, status: str | None) -> Plan:
     """Return what finds the records that are meant; the policy is asked about each of them afterwards."""
     named = [
         Atom(name, "in", tuple(dict.fromkeys(values)))
         for name, values in (("key", what.keys), ("record_id", what.record_ids))
         if values
     ]
-    alone = (Atom("subject", "eq", subject), Atom("memory_class", "eq", what.memory_class))
+    alone = [Atom("subject", "eq", subject), Atom("memory_class", "eq", what.memory_class)]
+    if status is not None:
+        alone.append(Atom("status", "eq", status))
     clauses = [Clause("selector", "GATE", "not_meant", (atom,)) for atom in alone]
     clauses.append(Clause("selector", "GATE", "not_meant", tuple(named)))
     return Plan(clauses=tuple(clauses), complete=True, limit=RECORDS_MAX + 1)

@@ -27,7 +27,8 @@ from agent_runtime_ref.errors import (
     RevisionConflictError,
     StoreError,
 )
-from agent_runtime_ref.stores.base import Store, WriteBatch
+from agent_runtime_ref.stores.attributes import TRUST_RANKS
+from agent_runtime_ref.stores.base import Head, Store, WriteBatch
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
@@ -154,11 +155,14 @@ class RevisionGate:
                 raise
 
     def _revised(self, call: Call, memory_class: str, keys: Sequence[str], revise: Revise) -> list[Revised]:
-        found = self._removals.found(call, Meant(memory_class, tuple(keys)))
-        active = _active(found, call.at_us)
+        # Of each key every revision is kept, so what stood there before is looked for only where it is to go.
+        live = self._removals.found(call, Meant(memory_class, tuple(keys)), status="active")
+        active = _active(live, call.at_us)
         wanted = revise(active, call.at_us)
         if not wanted.revisions and not wanted.kept:
             return []
+        against = tuple(dict.fromkeys(key for one in wanted.revisions for key in one.contradicts))
+        found = self._removals.found(call, Meant(memory_class, against))
         taken = self._taken(call, wanted.revisions, found, active) if wanted.revisions else []
         told = self._curated(call, _counts(wanted, taken), wanted.keys)
         events = [event for one in taken for event in _events(one)]
@@ -191,8 +195,8 @@ class RevisionGate:
         document = self._document(
             call,
             [
-                document_of(item, head, context, words)
-                for item, head in zip(items, context.heads, strict=True)
+                document_of(item, _strongest(head, revision, found, call.at_us), context, words)
+                for item, head, revision in zip(items, context.heads, revisions, strict=True)
             ],
         )
         verdicts = self._verdicts.of(items, call, context, document, self._point.write(document))
@@ -263,10 +267,30 @@ def _active(found: Sequence[MemoryRecord], at_us: int) -> dict[str, MemoryRecord
     """Return the head of each key: of several active records the last revision."""
     heads: dict[str, MemoryRecord] = {}
     for one in sorted(found, key=lambda record: record.revision):
-        ended = one.expires_at is not None and microseconds(one.expires_at) <= at_us
-        if one.status == "active" and one.key is not None and not ended:
+        if one.key is not None and _is_live(one, at_us):
             heads[one.key] = one
     return heads
+
+
+def _is_live(record: MemoryRecord, at_us: int) -> bool:
+    ended = record.expires_at is not None and microseconds(record.expires_at) <= at_us
+    return record.status == "active" and not ended
+
+
+def _strongest(
+    head: Head | None, revision: Revision, found: Sequence[MemoryRecord], at_us: int
+) -> Head | None:
+    """Return the active record of most trust that goes if a revision is admitted, under whatever key.
+
+    To the policy all of them are replaced: lower trust takes away no more than it writes over.
+    """
+    heads = [] if head is None or head.status != "active" else [head]
+    heads += [
+        Head(one.memory_id, TRUST_RANKS[one.trust_level], one.revision, one.status)
+        for one in found
+        if one.key in revision.contradicts and _is_live(one, at_us)
+    ]
+    return max(heads, key=lambda one: one.trust_rank, default=head)
 
 
 def _events(one: _Taken) -> list[Event]:

@@ -6,6 +6,7 @@ same parts make the same key, and a person who reads it reads words, in whatever
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from typing import Literal, NamedTuple, cast
@@ -18,6 +19,7 @@ Polarity = Literal["like", "dislike"]
 # Of everywhere: what is said without a field, and what a question of any field is answered with.
 ANY_DOMAIN = "general"
 PART_CHARACTERS_MAX = 64
+_DIGEST_CHARACTERS = 8
 _POLARITIES = ("like", "dislike")
 _WORDS = re.compile(r"[^\W_]+")
 # Words that say that something is liked or not, how much, and who says it. At the beginning of a sentence and
@@ -95,17 +97,19 @@ class Key(NamedTuple):
 
 
 def part(text: str) -> str:
-    """Return `text` as a part of a key: folded, its words joined by hyphens; empty where it has no word."""
+    """Return `text` as a part of a key: folded, its words joined by hyphens; empty where it has no word.
+
+    What is too long is cut, and ends in a digest of the whole: two long texts that begin alike are two parts.
+    """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    words: list[str] = []
-    length = -1
-    for word in _WORDS.findall(folded):
-        length += 1 + len(word)
-        if length > PART_CHARACTERS_MAX:
-            # Whole words are kept as far as they go; one that alone is too long is cut.
-            return "-".join(words) or word[:PART_CHARACTERS_MAX]
-        words.append(word)
-    return "-".join(words)
+    whole = "-".join(_WORDS.findall(folded))
+    if len(whole) <= PART_CHARACTERS_MAX:
+        return whole
+    digest = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARACTERS]
+    room = PART_CHARACTERS_MAX - len(digest) - 1
+    # Whole words are kept as far as they go; one that alone is too long is cut.
+    begun = whole[:room] if whole[room] == "-" else whole[:room].rpartition("-")[0]
+    return f"{(begun or whole[:room]).strip('-')}-{digest}"
 
 
 def slug_of(content: str) -> str:

@@ -32,7 +32,9 @@ def finding_of(offered: object) -> Finding:
     for name, value in values.items():
         if not value.strip():
             raise PreferenceInvalidError(name, "must not be empty")
-    content = " ".join(values["content"].split())[:CONTENT_CHARACTERS_MAX]
+    content = " ".join(values["content"].split())
+    if len(content) > CONTENT_CHARACTERS_MAX:
+        raise PreferenceInvalidError("content", f"must be at most {CONTENT_CHARACTERS_MAX} characters long")
     polarity = values["polarity"].strip().casefold()
     slug = part(_text(offered, "slug")) or slug_of(content)
     key = Key.of(polarity, values["category"], _text(offered, "domain") or ANY_DOMAIN, slug)

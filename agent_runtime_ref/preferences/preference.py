@@ -11,7 +11,16 @@ from agent_runtime_ref.contracts.parts import text_of
 from agent_runtime_ref.contracts.record import Origin
 from agent_runtime_ref.preferences.keys import Key
 
-__all__ = ["INFERRED", "KINDS", "MEMORY_CLASS", "STATED", "Preference", "candidate_of", "is_stated"]
+__all__ = [
+    "INFERRED",
+    "KINDS",
+    "MEMORY_CLASS",
+    "STATED",
+    "Preference",
+    "candidate_of",
+    "is_hard",
+    "is_stated",
+]
 
 MEMORY_CLASS = "profile"
 KINDS = ("preference", "language_preference")
@@ -86,7 +95,7 @@ class Preference:
         return cls(
             key=key,
             content=record.content,
-            strength=_HARD if stated and _HARD in record.scope else _SOFT,
+            strength=_HARD if is_hard(record) else _SOFT,
             stated=stated,
             confidence=record.confidence,
             created_at=record.created_at if origin is None else origin.captured_at,
@@ -103,6 +112,11 @@ _NO_SESSION = "none"
 def is_stated(record: MemoryRecord) -> bool:
     """Tell whether the person said it himself."""
     return record.source not in _INFERRING_SOURCES
+
+
+def is_hard(record: MemoryRecord) -> bool:
+    """Tell whether it is to be enforced; only what the person said himself is."""
+    return is_stated(record) and _HARD in record.scope
 
 
 def kind_of(key: Key) -> str:

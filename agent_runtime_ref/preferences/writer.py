@@ -21,7 +21,7 @@ from agent_runtime_ref.errors import AnonymousUserError, PreferenceInvalidError,
 from agent_runtime_ref.preferences.curation import Curated
 from agent_runtime_ref.preferences.identity import is_anonymous
 from agent_runtime_ref.preferences.keys import Key
-from agent_runtime_ref.preferences.preference import MEMORY_CLASS, candidate_of, is_stated
+from agent_runtime_ref.preferences.preference import MEMORY_CLASS, candidate_of, is_hard, is_stated
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -142,8 +142,9 @@ class PreferenceWriter:
     ) -> tuple[Curated, ...]:
         """Keep standing preferences of the caller's subject, and return what became of each, in order.
 
-        A repeat takes the later wording and is 0.2 surer; an inference changes nothing that was stated. What
-        a finding contradicts, by its keys or because the opposite of the same thing was kept, is removed.
+        A repeat takes the later wording and is 0.2 surer, and what was hard stays so; an inference changes
+        nothing that was stated. What a finding contradicts, by its keys or because the opposite of the same
+        thing was kept, is removed; where that has more trust, the finding is refused.
 
         Raises:
             AnonymousUserError: the caller is nobody in particular.
@@ -215,10 +216,13 @@ def _drafted(finding: Finding, draft: _Draft | None, record: MemoryRecord | None
     hard = finding.strength == "hard" and finding.stated
     if draft is not None:
         surer = _surer(draft.confidence)
+        hard = hard or (draft.hard and finding.stated)
         return replace(draft, content=finding.content, hard=hard, stated=finding.stated, confidence=surer)
     first = STATED_CONFIDENCE if finding.stated else INFERRED_CONFIDENCE
     if record is None:
         return _Draft(finding.content, hard, finding.stated, first, now, "added", [], {})
+    # An allergy that is mentioned again in passing is one still: only the opposite, or forgetting, ends it.
+    hard = hard or (finding.stated and is_hard(record))
     origin = record.origin
     created = min(now, record.created_at or now, now if origin is None else origin.captured_at)
     surer = max(first, _surer(record.confidence))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_runtime_ref.clock import Clock, Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, WriteReceipt
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
-from agent_runtime_ref.errors import DocumentError, PolicyDeniedError
+from agent_runtime_ref.errors import DocumentError, EngineFailureError, PolicyDeniedError
 from agent_runtime_ref.session_state import files
 from agent_runtime_ref.session_state.kept import (
     LIFE_LINE,
@@ -239,8 +239,12 @@ class Sessions:
         if not self._is_over(kept):
             return kept
         # The records of what is over would be nobody's: only this file knows whose they are.
-        with suppress(PolicyDeniedError):
+        try:
             self._forgotten(str(kept.life), caller)
+        except EngineFailureError:
+            raise
+        except PolicyDeniedError:
+            pass  # on record; an operator can still have them removed
         return empty
 
     def _is_over(self, kept: KeptState | KeptTurns) -> bool:

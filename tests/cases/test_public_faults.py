@@ -150,6 +150,7 @@ def test_a_forgotten_subject_that_comes_back_starts_empty(memory: GovernedMemory
     assert _contents(memory, who, record_ids=[kept.record.memory_id]) == []
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # every store: the conformance suite
 def test_ten_thousand_records_are_forgotten_in_one_call(memory: GovernedMemory) -> None:
     """Erasure of a large subject is one bulk call, and its time is bounded."""
     who = caller(subject="s")
