@@ -24,7 +24,7 @@ from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.attributes import check_plan
 from agent_runtime_ref.stores.plan_eval import clause_passes
 
-__all__ = ["Hindsight", "Outcome", "ReadOutcome", "refusals_of", "write_outcomes"]
+__all__ = ["Hindsight", "Outcome", "ReadOutcome", "all_or_none", "refusals_of", "write_outcomes"]
 
 Row = Mapping[str, Any]
 Record = Mapping[str, Any]
@@ -211,6 +211,12 @@ def write_outcomes(answer: Mapping[str, Any], question: Mapping[str, Any]) -> li
         effect = "quarantine" if rows else "allow"
         outcomes.append(Outcome(effect, tuple(rows), answer["assign"][index]))
     return outcomes
+
+
+def all_or_none(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome of candidates that are carried out together: one refusal is that of all."""
+    rows = tuple(row for one in outcomes if one.effect != "allow" for row in one.rows)
+    return Outcome("deny", rows, None) if rows else outcomes[0]
 
 
 def _raise_if_unaskable(failure: EngineFailureError) -> None:

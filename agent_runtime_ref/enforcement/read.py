@@ -331,6 +331,7 @@ class ReadGate:
             total=answer.considered,
             exclusions=answer.exclusions,
             store_revision=answer.store_revision,
+            by_reader=question.gather is not None and not scored,
         )
         outcome: dict[str, Any] = {
             "allow": True,

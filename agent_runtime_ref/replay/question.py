@@ -9,7 +9,7 @@ from typing import Any
 from agent_runtime_ref.enforcement.hindsight import Outcome, refusals_of, write_outcomes
 from agent_runtime_ref.enforcement.rows import Rows
 from agent_runtime_ref.errors import DocumentUnreadableError
-from agent_runtime_ref.telemetry.lines import INPUT_VERSION, SCORE_COLUMN
+from agent_runtime_ref.telemetry.lines import INPUT_VERSION, READERS_ORDER, SCORE_COLUMN
 from agent_runtime_ref.telemetry.reader import LoggedDecision
 
 __all__ = ["DAMAGES", "NotReplayableError", "ReadQuestion", "WriteQuestion", "damaged", "question_of"]
@@ -51,6 +51,7 @@ class WriteQuestion:
 
     document: Mapping[str, Any]
     outcomes: Sequence[Outcome]
+    together: bool = False  # one outcome for all candidates: none is carried out where one is refused
 
 
 def question_of(decision: LoggedDecision) -> ReadQuestion | WriteQuestion:
@@ -105,7 +106,9 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
     names = columns[:-1] if scored else columns
     found: list[Any] = considered["returned"]
     kept_out: list[Any] = considered["kept_out"]
-    ranked = scored or not document["query"]["has_text"]
+    # Whoever chose among what was admitted, or ordered it anew, may have passed over what ranks higher.
+    by_reader = considered.get("order") == READERS_ORDER
+    ranked = not by_reader and (scored or not document["query"]["has_text"])
     returned = frozenset(range(len(found)))
     why: dict[int, tuple[Row, ...]] = {}
     if kept_out:
@@ -125,7 +128,7 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
         ranked=ranked,
         considered=considered["considered"],
         revision=considered["store_revision"],
-        whole=_is_whole(considered, document["query"]["limit"]),
+        whole=not by_reader and _is_whole(considered, document["query"]["limit"]),
     )
 
 
@@ -196,13 +199,15 @@ def _own_write(decision: LoggedDecision, document: Mapping[str, Any]) -> WriteQu
     result = decision.result
     rows = tuple(result["deny"])
     _refuse_failures(rows)
-    if len(document["candidates"]) != 1:
-        raise damaged(decision, "a write is about one candidate")
     effect = result["effect"]
     if effect not in ("allow", "deny", "quarantine"):
         raise damaged(decision, "effect")
+    # Records that go in one step are refused in one line; what is let go has a line each.
+    together = document["operation"] == "delete" and effect == "deny" and len(document["candidates"]) > 1
+    if len(document["candidates"]) != 1 and not together:
+        raise damaged(decision, "a write is about one candidate")
     fired = tuple(result["quarantine"]) if effect == "quarantine" else rows
-    return WriteQuestion(document, [Outcome(effect, fired, result.get("assign"))])
+    return WriteQuestion(document, [Outcome(effect, fired, result.get("assign"))], together)
 
 
 def _refuse_failures(rows: Sequence[Row]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent_runtime_ref.enforcement.hindsight import Hindsight, ReadOutcome
+from agent_runtime_ref.enforcement.hindsight import Hindsight, ReadOutcome, all_or_none
 from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.replay.changes import Change, Changes
 from agent_runtime_ref.replay.question import (
@@ -189,9 +189,10 @@ class Replay:
 
     def _write(self, decision: LoggedDecision, question: WriteQuestion) -> None:
         document = question.document
-        for candidate, was, now in zip(
-            document["candidates"], question.outcomes, self._hindsight.write(document), strict=True
-        ):
+        candidates, outcomes = document["candidates"], self._hindsight.write(document)
+        if question.together:
+            candidates, outcomes = candidates[:1], [all_or_none(outcomes)]
+        for candidate, was, now in zip(candidates, question.outcomes, outcomes, strict=True):
             if was.effect == now.effect:
                 # A removal is given nothing, and its line says nothing of it.
                 self.tally.reassigned += was.assigned is not None and was.assigned != now.assigned

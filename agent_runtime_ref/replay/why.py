@@ -92,19 +92,19 @@ class Judge:
             erased = record_id in self._past.erased_at(tenant_id, revision)
             return Evaluated("erased" if erased else "absent")
         try:
-            return self._judged(document, records, place)
+            return self._judged(question, records, place)
         except EngineFailureError:
             return Evaluated("unknown", records[place]["status"])
 
-    def _judged(self, document: Row, records: Sequence[Row], place: int) -> Evaluated:
-        record = records[place]
+    def _judged(self, question: ReadQuestion, records: Sequence[Row], place: int) -> Evaluated:
+        document, record = question.document, records[place]
         status = record["status"]
         alone = self._hindsight.read(document, [record], ranked=False)
         if alone.denied:
             return self._because("refused", status, alone.denied)
         if 0 not in alone.returned:
             return self._because("kept_out", status, alone.why_not(0, record))
-        if document["query"]["has_text"]:
+        if document["query"]["has_text"] or not question.ranked:
             return Evaluated("admitted", status)
         let_in = sorted(self._hindsight.read(document, records, ranked=False).returned)
         returned = self._hindsight.read(document, records, ranked=True).returned

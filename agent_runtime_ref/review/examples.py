@@ -88,16 +88,20 @@ def _confirmed(trials: Trials, offered: Iterable[Trial], rule_id: str | None) ->
 
 
 def _shown_out(rule_id: str, trials: Trials) -> list[Trial]:
-    """Return the trials that the rule keeps out, the most telling first, one a set of attributes at first."""
+    """Return the trials that the rule keeps out, the most telling first.
+
+    One for each answer that it gives about a set of attributes comes before a second one of any.
+    """
     firing = [trial for trial in trials.all if rule_id in trial.outcome.rule_ids]
     known = {(id(trial.situation), trial.parts) for trial in firing}
     minimal = [trial for trial in firing if not _has_simpler(trial, known)]
     alone = min((len(trial.outcome.rule_ids) for trial in minimal), default=0)
     clearest = [trial for trial in minimal if len(trial.outcome.rule_ids) == alone]
     ordered = sorted(clearest, key=lambda trial: _rank(trial, trials))
-    firsts: dict[tuple[str, ...], Trial] = {}
+    firsts: dict[tuple[object, ...], Trial] = {}
     for trial in ordered:
-        firsts.setdefault(trial.fields, trial)
+        answers = frozenset(reason for _, one, reason in trial.outcome.rows if one == rule_id)
+        firsts.setdefault((trial.fields, answers), trial)
     first = list(firsts.values())
     rest = [trial for trial in ordered if trial not in first and not any(c.removed for c in trial.changes)]
     return [*first, *_different(rest, first)]

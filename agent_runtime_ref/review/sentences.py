@@ -43,6 +43,7 @@ _NAMES = {
 _YES_NO = {
     "provenance_known": ("known provenance", "unknown provenance"),
     "outranked": ("a better record beside it", "no better record beside it"),
+    "repeats": ("an earlier record that says the same", "no earlier record that says the same"),
     "tombstoned": ("content that was forgotten", "content that was never forgotten"),
     "duplicate": ("the same memory active already", "no such memory active"),
     "derived": ("other records behind it", "no other records behind it"),
@@ -55,6 +56,8 @@ _WHO = {
     "removal": "Removal of all about ",
     "release": "Release of ",
     "rejection": "Rejection of ",
+    "quarantine": "Putting into quarantine of ",
+    "merging": "Removal of a repetition, ",
 }
 _RESULTS = {
     ("search", "let in"): "let in",
@@ -67,6 +70,8 @@ _RESULTS = {
     ("write", "redacted"): "kept, with parts taken out",
     ("release", "let in"): "released",
     ("rejection", "let in"): "rejected",
+    ("quarantine", "let in"): "put into quarantine",
+    ("merging", "let in"): "removed",
 }
 
 

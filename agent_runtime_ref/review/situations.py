@@ -1,4 +1,4 @@
-"""The documents that examples are made of: each seed, searched for, inspected, written, and removed.
+"""The documents that examples are made of: seeds searched for, inspected, written, reviewed, and removed.
 
 The write documents are made as the gate makes them. What a read then sees of a seed has the trust that the
 bundle's own write policy gave it, so that a setting of the write policy shows in the examples of a read.
@@ -44,6 +44,12 @@ DAY_NS = 86_400 * SECOND_NS
 ME, OTHER, WRITER, TENANT_OTHER = "user-42", "user-7", "writer-1", "tenant-other"
 # Digests of contents stand in write documents; a fixed key makes the same report of the same bundle.
 _KEY = b"examples of a review, no secret!"
+# The steps of a review: what each is called, and the status of the records that it is taken with.
+_STEPS = {
+    "release": ("release", "quarantined"),
+    "reject": ("rejection", "quarantined"),
+    "quarantine": ("quarantine", "active"),
+}
 _TRUST = {"low": 1, "medium": 2, "high": 3}
 
 
@@ -63,7 +69,7 @@ class Situation:
     """A document with one candidate, before anything is changed."""
 
     gate: str  # read or write
-    name: str  # search, inspection, write, removal, release or rejection
+    name: str  # search, inspection, write, removal, merging, release, rejection or quarantine
     base: str  # id of the seed, or the subject of a removal
     question: Mapping[str, Any]  # the document without its candidates
     candidate: Mapping[str, Any]
@@ -146,12 +152,14 @@ def _writes(seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Situ
         question = _write_question(seed.record.tenant_id) | {"operation": "delete"}
         candidate = {"tenant_id": seed.record.tenant_id, "subject": ME}
         yield Situation("write", "removal", ME, question, candidate, seed)
+        repeated = candidate | {"subject": None, "repeats": True}
+        yield Situation("write", "merging", seed.record.memory_id, question, repeated, seed)
 
 
 def _reviews(seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Situation]:
-    """Yield each seed as it would wait in the review queue, released and rejected by one who may."""
+    """Yield each seed before one who may review: as it waits in the queue, and as it is put there."""
     roles = settings.get("review", {}).get("roles", {})
-    for operation, name in (("release", "release"), ("reject", "rejection")):
+    for operation, (name, status) in _STEPS.items():
         for seed in seeds:
             tenant_id = seed.record.tenant_id
             question = _write_question(tenant_id) | {
@@ -159,14 +167,15 @@ def _reviews(seeds: Sequence[Seed], settings: Mapping[str, Any]) -> Iterator[Sit
                 "caller": _caller(tenant_id) | {"roles": sorted(roles)[-1:]},
                 "review": {"reason": "CASE-1", "reason_chars": 6, "reason_findings": []},
             }
-            candidate = {**seed.write, "queue": _waiting(seed)}
+            candidate = {**seed.write, "queue": _known_of(seed, status)}
             yield Situation("write", name, seed.record.memory_id, question, candidate, seed)
 
 
-def _waiting(seed: Seed) -> dict[str, Any]:
+def _known_of(seed: Seed, status: str) -> dict[str, Any]:
+    """Return what a store knows of a seed that a step of a review is about."""
     return {
         "record_id": seed.record.memory_id,
-        "status": "quarantined",
+        "status": status,
         "trust_rank": seed.read["trust_rank"],
         "created_ns": NOW_NS - DAY_NS,
         "expires_ns": None,

@@ -39,7 +39,7 @@ PROBES = (
 )
 
 _FINDINGS_OF_KEYS = "key."
-_YES_OR_NO = ("provenance_known", "outranked", "derived", "tombstoned", "duplicate")
+_YES_OR_NO = ("provenance_known", "outranked", "derived", "tombstoned", "duplicate", "repeats")
 
 
 class _Missing:
@@ -108,7 +108,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _operations(situation: Situation, look: Look) -> list[str]:
-    if situation.name == "removal":
+    if situation.name in ("removal", "merging"):
         return []  # its candidate is no record, so that as a write it would be nonsense
     known = ("search", "get", "list", "inspect") if situation.gate == "read" else ()
     now = situation.question["operation"]

@@ -40,6 +40,7 @@ CONSIDERED_COLUMNS = (
 # Behind the attributes of a record: what ordered it, null without a text. A replay needs it to tell which
 # records a changed policy would push out of an answer.
 SCORE_COLUMN = "score_millionths"
+READERS_ORDER = "reader"  # the order of an answer that its reader chose, or ordered by what the line has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Considered:
     total: int
     exclusions: Mapping[str, int]
     store_revision: int
+    by_reader: bool = False  # the order is not the store's, and no score in the rows tells it
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +128,5 @@ def _considered_document(
         "considered_logged": len(returned) + len(kept_out),
         "exclusions": considered.exclusions,
         "store_revision": considered.store_revision,
+        **({"order": READERS_ORDER} if considered.by_reader else {}),
     }

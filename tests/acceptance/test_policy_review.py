@@ -94,6 +94,13 @@ class TestBundled:
 
         assert silent == []
 
+    def test_every_step_is_shown(self, bundled: dict[str, Any]) -> None:
+        """Whatever the policies decide on is let in somewhere and kept out elsewhere."""
+        steps = {"search", "inspection", "write", "removal", "merging", "release", "rejection", "quarantine"}
+
+        for side in ("admits", "keeps_out"):
+            assert {one["situation"] for rule in bundled["rules"] for one in rule[side]} == steps
+
     def test_nothing_is_wrong_with_it(self, bundled: dict[str, Any]) -> None:
         """The bundled policies have no finding."""
         assert bundled["findings"] == []

@@ -69,6 +69,8 @@ def _print_agreement(said: Agreement, rules: set[str]) -> None:
     print(f"  {what}: {said.allowed} allowed, {said.denied} denied, {said.quarantined} quarantined")
     if said.gate == "read":
         print(f"  records admitted: {said.admitted}")
+    for operation, count in said.operations.most_common():
+        print(f"    {operation:10} {count:6d} documents, {said.permitted[operation]:5d} permit something")
     print(f"  rules that fired: {len(said.rules)} of {len(rules)}")
     for rule_id, count in sorted(said.rules.items()):
         print(f"    {rule_id} {count:7d}")

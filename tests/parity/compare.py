@@ -16,11 +16,13 @@ from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.policy import EmbeddedEngine
 from agent_runtime_ref.policy.inputs import INPUT_SCHEMAS, input_problem
 from tests.parity.client import Opa
-from tests.parity.documents import document
+from tests.parity.documents import READ_OPERATIONS, WRITE_SHARES, document
 from tests.parity.mutilations import Mutilation, mutilated, place_of
 from tests.parity.vocabulary import Vocabulary
 
 THREADS = 4
+OPERATIONS = {"read": READ_OPERATIONS, "write": tuple(WRITE_SHARES)}
+UNKNOWN = "any other"
 _BATCH = 400
 _COLLECTIONS = ("deny", "excluded", "quarantine", "obligations")
 
@@ -37,6 +39,8 @@ class Agreement:
     quarantined: int = 0
     admitted: int = 0  # records that a read may return
     rules: Counter[str] = field(default_factory=Counter)  # rule id: documents in which it fired
+    operations: Counter[str] = field(default_factory=Counter)  # those that are known; documents of each
+    permitted: Counter[str] = field(default_factory=Counter)  # documents of each that permit something
     different: list[str] = field(default_factory=list)
 
     def add(self, asked: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -53,6 +57,9 @@ class Agreement:
             self.quarantined += len(held)
             self.denied += len(asked["candidates"]) - len(answer["allowed"])
         self.rules.update(_fired(answer))
+        operation = asked["operation"] if asked["operation"] in OPERATIONS[self.gate] else UNKNOWN
+        self.operations[operation] += 1
+        self.permitted[operation] += _allowed(self.gate, answer) is not None
 
 
 @dataclass(slots=True)

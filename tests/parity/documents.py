@@ -28,6 +28,10 @@ from tests.parity.vocabulary import (
 
 Document = dict[str, Any]
 
+# How many of a hundred write documents ask for each step; the schema of the input names them all.
+WRITE_SHARES = {"write": 60, "delete": 12, "release": 14, "reject": 6, "quarantine": 8}
+READ_OPERATIONS = ("search", "get", "list", "inspect")
+
 
 def document(gate: str, words: Vocabulary, *, seed: int, number: int) -> Document:
     """Return the document of that number for the gate `read` or `write`."""
@@ -39,7 +43,7 @@ def read_document(random: Random, words: Vocabulary) -> Document:
     """Return a question to the read policy: a plan, or a verdict on up to twenty records."""
     who = _caller(random, words)
     inspecting = chance(random, 0.25)
-    operation = "inspect" if inspecting else random.choice(("search", "get", "list"))
+    operation = READ_OPERATIONS[-1] if inspecting else random.choice(READ_OPERATIONS[:-1])
     query = _query(random, words, who, inspecting)
     if inspecting and chance(random, 0.7):
         who["roles"] = sorted({*who["roles"], "operator"})
@@ -60,7 +64,7 @@ def write_document(random: Random, words: Vocabulary) -> Document:
     """Return a question to the write policy: up to twenty candidates, or subjects to forget."""
     who = _caller(random, words)
     now_ns = _now(random)
-    operation = random.choices(("write", "delete", "release", "reject"), (70, 10, 15, 5))[0]
+    operation = random.choices(tuple(WRITE_SHARES), tuple(WRITE_SHARES.values()))[0]
     make = {"write": _candidate, "delete": _removal}.get(operation)
     count = max(1, count_of_candidates(random))
     asked: Document = {
@@ -73,7 +77,7 @@ def write_document(random: Random, words: Vocabulary) -> Document:
     if chance(random, 0.9):
         who["roles"] = sorted({*who["roles"], "reviewer"})
     return asked | {
-        "candidates": [_waiting(random, words, who, now_ns) for _ in range(count)],
+        "candidates": [_reviewed(random, words, who, now_ns, operation) for _ in range(count)],
         "review": _reason(random, words),
     }
 
@@ -193,11 +197,12 @@ def _candidate(random: Random, words: Vocabulary, who: Document) -> Document:
     }
 
 
-def _waiting(random: Random, words: Vocabulary, who: Document, now_ns: int) -> Document:
-    """Return a record in quarantine as a reviewer asks for it, or what is known of one that is not there."""
-    queue: Document = {"record_id": word(random, "mem-1", "mem-2"), "status": "quarantined"}
+def _reviewed(random: Random, words: Vocabulary, who: Document, now_ns: int, operation: str) -> Document:
+    """Return a record as a step of a review is told of it, or what is known of one that is not due."""
+    due, other = ("active", "quarantined") if operation == "quarantine" else ("quarantined", "active")
+    queue: Document = {"record_id": word(random, "mem-1", "mem-2"), "status": due}
     if chance(random, 0.05):
-        queue["status"] = random.choice(("absent", "active", "superseded"))
+        queue["status"] = random.choice(("absent", other, "superseded"))
         return {"tenant_id": who["tenant_id"], "subject": None, "queue": queue}
     people = (*DIGESTS, "hmac:0", None)
     queue |= {
@@ -254,7 +259,9 @@ def _replaces(random: Random, words: Vocabulary) -> Document:
 
 
 def _removal(random: Random, words: Vocabulary, who: Document) -> Document:
-    return {
+    """Return whose records are to go; where one alone is meant, also whether it repeats an earlier one."""
+    asked: Document = {
         "tenant_id": who["tenant_id"] if chance(random, 0.95) else word(random, *TENANTS),
         "subject": _subject(random, who) if chance(random, 0.3) else who["subject"],
     }
+    return asked | {"repeats": chance(random, 0.7)} if chance(random, 0.3) else asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -12,10 +13,10 @@ import pytest
 from agent_runtime_ref import validation
 from agent_runtime_ref.policy import EmbeddedEngine, load_bundle
 from agent_runtime_ref.policy.inputs import INPUT_SCHEMAS
-from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.resources import policies_path, schemas_path
 from tests.opa import OpaProcess, require_opa
 from tests.parity.client import Opa
-from tests.parity.compare import Engines
+from tests.parity.compare import OPERATIONS, UNKNOWN, Engines
 from tests.parity.documents import document
 from tests.parity.mutilations import mutilated
 from tests.parity.vocabulary import vocabulary
@@ -47,6 +48,9 @@ def test_both_engines_decide_alike(engines: Engines, gate: str) -> None:
     assert said.allowed > DOCUMENTS // 10
     assert said.denied > DOCUMENTS // 10
     assert len(said.rules) > 20
+    # Each operation that is known is asked for, and somebody is let do it.
+    assert set(said.permitted) - {UNKNOWN} == set(OPERATIONS[gate])
+    assert min(said.permitted[operation] for operation in OPERATIONS[gate]) > 0
 
 
 @pytest.mark.parametrize("gate", GATES)
@@ -70,6 +74,29 @@ def test_a_difference_is_found(engines: Engines) -> None:
     other.close()
 
     assert said.different != []
+
+
+def test_documents_are_made_for_every_operation() -> None:
+    """What the policies take for an operation is what documents are made for, no less and no more."""
+    engine = EmbeddedEngine(load_bundle())
+    words = vocabulary(load_bundle().settings)
+    known: dict[str, set[str]] = {gate: set() for gate in GATES}
+    for gate, rule_id in (("read", "MEM-R-109"), ("write", "MEM-W-119")):
+        for operation in (*OPERATIONS["read"], *OPERATIONS["write"], *_named_by_schema(gate)):
+            asked = document(gate, words, seed=1, number=1) | {"operation": operation}
+            answer = engine.evaluate(f"memory.{gate}", json.dumps(asked))
+            if rule_id not in {row["rule_id"] for row in answer["deny"]}:
+                known[gate].add(operation)
+    engine.close()
+
+    assert known == {gate: set(OPERATIONS[gate]) for gate in GATES}
+
+
+def _named_by_schema(gate: str) -> set[str]:
+    """Return the words in what the schema of a gate says of its operation."""
+    path = schemas_path() / f"{INPUT_SCHEMAS[f'memory.{gate}']}.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    return set(re.findall(r"[a-z_]+", schema["properties"]["operation"]["description"]))
 
 
 @pytest.mark.parametrize("gate", GATES)

@@ -1,8 +1,8 @@
 # METADATA
 # title: Review policy
 # description: >-
-#   Decides who may put a record into quarantine and take it out, and what a record that is let go is given. It is a part of
-#   the write policy, which asks it about releases and rejections only; an ordinary write pays nothing for it.
+#   Decides who may put a record into quarantine and take it out again. It is a part of the write policy, which
+#   asks it about the steps of a review only; an ordinary write pays nothing for it.
 # scope: subpackages
 # schemas:
 #   - input: schema["policy_write_input.schema"]
@@ -81,7 +81,7 @@ deny contains {"index": index, "rule_id": "MEM-W-401", "reason": "reviewer_requi
 }
 
 # METADATA
-# title: Only what is in quarantine is reviewed
+# title: A step of a review is taken with what is due
 # description: >-
 #   A record that is not there, is active already, or was superseded is neither released nor rejected. Only an
 #   active one is put into quarantine.
@@ -108,8 +108,8 @@ deny contains {"index": index, "rule_id": "MEM-W-402", "reason": "not_active"} i
 # title: Four eyes
 # description: >-
 #   Who wrote a record, as principal or as agent, does not release it, nor does whom it is about. The settings
-#   say for which of the two steps each of them counts. Where it is not known who wrote a record, nobody
-#   releases it.
+#   say for which of the steps each of them counts. Where it is not known who wrote a record, nobody releases
+#   it.
 # custom:
 #   rule_id: MEM-W-403
 #   severity: critical
@@ -147,8 +147,8 @@ written_by(candidate) := {name | some name in candidate.queue.written_by; name !
 # METADATA
 # title: A review says why
 # description: >-
-#   A release and a rejection carry a reason: some text, no longer than the settings allow, and with no
-#   password, key or token in it.
+#   Each step of a review carries a reason: some text, no longer than the settings allow, and with no password,
+#   key or token in it.
 # custom:
 #   rule_id: MEM-W-404
 #   severity: medium

@@ -117,8 +117,8 @@ caller_is_operator if {
 # METADATA
 # title: Only known ways of writing
 # description: >-
-#   A change of memory is a write, a removal, or a release or rejection of what is in quarantine. Anything else
-#   is refused.
+#   A change of memory is a write, a removal, or a step of a review: putting into quarantine, release and
+#   rejection. Anything else is refused.
 # custom:
 #   rule_id: MEM-W-119
 #   severity: medium
@@ -141,7 +141,7 @@ deny contains {"index": index, "rule_id": "MEM-W-119", "reason": "operation_unkn
 #   severity: critical
 #   scope: candidate
 #   controls: [GDPR-17, OWASP-ASI03]
-#   attributes: [subject]
+#   attributes: [subject, repeats]
 #   settings: [erasure_roles]
 deny contains {"index": index, "rule_id": "MEM-W-120", "reason": "erasure_not_permitted"} if {
 	input.operation == "delete"

@@ -1,5 +1,5 @@
-# Releases, rejections and what reviewers put into quarantine are writes too. They have a policy of their own, so that an ordinary write, which is
-# asked for far more often, pays nothing for it.
+# The steps of a review are writes too: releases, rejections, and what reviewers put into quarantine. They have a
+# policy of their own, so that an ordinary write, which is asked for far more often, pays nothing for it.
 package memory.write
 
 import data.memory.release
