@@ -6,7 +6,7 @@ the walls of the database say it as well: with a value that is known the right p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -21,12 +21,12 @@ from agent_runtime_ref.stores.plan_shape import CompiledPlan, PlanShape, marker
 from agent_runtime_ref.stores.postgres.plan_sql import conditions, numbered, outranked_sql
 from agent_runtime_ref.stores.postgres.records import CONTENT_TYPES, POLICY_COLUMNS, POLICY_TYPES, shown
 from agent_runtime_ref.stores.postgres.session import ACROSS, Across, Row, Session
+from agent_runtime_ref.stores.sql_page import PART_ADMITTED, PART_COUNT, PART_KEPT_OUT, PART_REVISION, page_of
 
 # Positions of the values that every statement binds; the plan's values follow.
 _NOW, _TENANT, _TAKE, _EXCLUDED_TAKE, _TERMS, _BITS, _FIRST = range(7)
 
 _ORDER = "total DESC,trust_rank DESC,created_us DESC,memory_id,tenant_id"
-_PART_COUNT, _PART_ADMITTED, _PART_KEPT_OUT, _PART_REVISION = range(4)
 
 # A row of an answer: part, score, terms found, verdict and outranked in one number, then policy and
 # content columns. What sorts it is negated, so that one ascending sort does.
@@ -77,7 +77,7 @@ class Prepared:
 
     def record(self, row: Row) -> MemoryRecord:
         """The record: out of the row, or, where it was kept out, out of the store."""
-        if row[0] == _PART_ADMITTED:
+        if row[0] == PART_ADMITTED:
             return shown(_plain(row), self.place)
         return self.load(row[_TENANT_AT], row[_ID])
 
@@ -97,7 +97,7 @@ def statement(prepared: Prepared) -> tuple[str, list[Any]]:
 def page(found: list[Row], prepared: Prepared) -> SearchPage:
     """The page that the rows of a search make."""
     found.sort(key=_in_order)  # SQL promises no order beyond a subquery
-    return _page(found, prepared)
+    return page_of(found, prepared, prepared.plan.reasons)
 
 
 def stream(session: Session, prepared: Prepared, batch: int) -> Iterator[list[Match]]:
@@ -164,12 +164,12 @@ def _search_sql(shape: PlanShape, terms: int | None, scope: str, labels: bool) -
     revision = f"(SELECT coalesce(sum(c.seq),0)::bigint FROM chains c WHERE NOT c.reads{_of('c', scope)})"
     text = (
         f"WITH {_judged_sql(shape, terms, scope, labels)}"
-        f" SELECT {_PART_COUNT},verdict::bigint,count(*),NULL::int{_ALL_NULLS} FROM j GROUP BY verdict"
-        f" UNION ALL SELECT {_PART_REVISION},{revision},NULL,NULL{_ALL_NULLS}"
-        f" UNION ALL SELECT {_PART_ADMITTED},{_head_sql(scope)},{_POLICY_SQL},{_CONTENT_SQL}"
+        f" SELECT {PART_COUNT},verdict::bigint,count(*),NULL::int{_ALL_NULLS} FROM j GROUP BY verdict"
+        f" UNION ALL SELECT {PART_REVISION},{revision},NULL,NULL{_ALL_NULLS}"
+        f" UNION ALL SELECT {PART_ADMITTED},{_head_sql(scope)},{_POLICY_SQL},{_CONTENT_SQL}"
         f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {_ORDER} LIMIT {marker(_TAKE)}::bigint) p"
         f" {_RECORD}{_of('r', scope)} {_CONTENT}{_of('t', scope)}"
-        f" UNION ALL SELECT {_PART_KEPT_OUT},{_head_sql(scope)},{_POLICY_SQL}{_CONTENT_NULLS}"
+        f" UNION ALL SELECT {PART_KEPT_OUT},{_head_sql(scope)},{_POLICY_SQL}{_CONTENT_NULLS}"
         f" FROM (SELECT * FROM j WHERE verdict>0 ORDER BY {_ORDER} LIMIT {marker(_EXCLUDED_TAKE)}::bigint) p"
         f" {_RECORD}{_of('r', scope)}"
     )
@@ -180,7 +180,7 @@ def _search_sql(shape: PlanShape, terms: int | None, scope: str, labels: bool) -
 def _scan_sql(shape: PlanShape, terms: int | None, scope: str, labels: bool) -> tuple[str, tuple[int, ...]]:
     text = (
         f"WITH {_judged_sql(shape, terms, scope, labels)}"
-        f" SELECT {_PART_ADMITTED},{_head_sql(scope)},{_POLICY_SQL},{_CONTENT_SQL}"
+        f" SELECT {PART_ADMITTED},{_head_sql(scope)},{_POLICY_SQL},{_CONTENT_SQL}"
         f" FROM (SELECT * FROM j WHERE verdict=0) p {_RECORD}{_of('r', scope)} {_CONTENT}{_of('t', scope)}"
         " ORDER BY p.total DESC,p.trust_rank DESC,p.created_us DESC,p.memory_id,p.tenant_id"
     )
@@ -231,31 +231,3 @@ def _of(table: str, scope: str) -> str:
     if scope == "some":
         return f" AND {table}.tenant_id=ANY({marker(_TENANT)}::text[])"
     return f" AND {table}.tenant_id={marker(_TENANT)}::text"
-
-
-def _page(found: Sequence[Row], prepared: Prepared) -> SearchPage:
-    reasons = prepared.plan.reasons
-    exclusions: dict[str, int] = {}
-    considered = revision = 0
-    matches: list[Match] = []
-    kept_out: list[tuple[Match, str]] = []
-    for row in found:
-        part = row[0]
-        if part == _PART_ADMITTED:
-            matches.append(Match(prepared, row))
-        elif part == _PART_KEPT_OUT:
-            kept_out.append((Match(prepared, row), reasons[(row[3] >> 1) - 1]))
-        elif part == _PART_REVISION:
-            revision = row[1]
-        else:
-            considered += row[2]
-            if row[1]:
-                reason = reasons[row[1] - 1]
-                exclusions[reason] = exclusions.get(reason, 0) + row[2]
-    return SearchPage(
-        matches=tuple(matches),
-        kept_out=tuple(kept_out),
-        exclusions=exclusions,
-        considered=considered,
-        revision=revision,
-    )

@@ -6,7 +6,7 @@ is looked at once; only the best are joined with what is wide.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -19,6 +19,7 @@ from agent_runtime_ref.recall.rank import RankKey
 from agent_runtime_ref.recall.score import AGE_US_MAX, MONTH_US, score_sql
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest
 from agent_runtime_ref.stores.plan_shape import CompiledPlan, PlanShape, marker
+from agent_runtime_ref.stores.sql_page import PART_ADMITTED, PART_COUNT, PART_KEPT_OUT, PART_REVISION, page_of
 from agent_runtime_ref.stores.sqlite import rows
 from agent_runtime_ref.stores.sqlite.plan_sql import conditions, numbered, outranked_sql
 from agent_runtime_ref.stores.sqlite.schema import POLICY_COLUMNS, SHOWN_COLUMNS, TENANT_SHIFT
@@ -29,7 +30,6 @@ _NOW, _TENANT, _TAKE, _EXCLUDED_TAKE, _FIRST = range(5)
 _ORDER = "total DESC,trust_rank DESC,created_us DESC,memory_id"
 # Ids are unique within a tenant; across tenants the tenant's name decides last.
 _ORDER_ACROSS = f"{_ORDER},(SELECT i.tenant_id FROM tenants i WHERE i.tid=j.tid)"
-_PART_COUNT, _PART_ADMITTED, _PART_KEPT_OUT, _PART_REVISION = range(4)
 
 # A row of an answer: part, score, terms found, verdict and outranked in one number, then policy and
 # content columns. What sorts it is negated, so that one ascending sort does.
@@ -76,7 +76,7 @@ class Prepared:
 
     def happened_us(self, row: Row) -> int:
         """When it happened: out of the row, as `record` would say."""
-        if row[0] != _PART_ADMITTED:
+        if row[0] != PART_ADMITTED:
             return microseconds(happened_at(self.record(row)))
         with rows.understood(self.place, f"record {row[_ID]!r}"):
             origin = rows.details(row[_DETAILS])[0]
@@ -84,7 +84,7 @@ class Prepared:
 
     def record(self, row: Row) -> MemoryRecord:
         """The record: out of the row, or, where it was kept out, out of the store."""
-        if row[0] == _PART_ADMITTED:
+        if row[0] == PART_ADMITTED:
             return rows.record(_plain(row), self.names(row[_TID]), self.place)
         return self.load(self.names(row[_TID]), row[_ID])
 
@@ -101,7 +101,7 @@ def run(connection: sqlite3.Connection, prepared: Prepared) -> SearchPage:
     found = connection.execute(sql, _bound(prepared, positions)).fetchall()
     with rows.understood(prepared.place):
         found.sort(key=_in_order)  # SQL promises no order beyond a subquery
-        return _page(found, prepared)
+        return page_of(found, prepared, prepared.plan.reasons)
 
 
 def stream(connection: sqlite3.Connection, prepared: Prepared, batch: int) -> Iterator[list[Match]]:
@@ -146,12 +146,12 @@ def _search_sql(
     order = _ORDER if one_tenant else _ORDER_ACROSS
     text = (
         f"WITH {_judged_sql(shape, terms, one_tenant, labels)}"
-        f" SELECT {_PART_COUNT},verdict,count(*),NULL{_ALL_NULLS} FROM j GROUP BY verdict"
-        f" UNION ALL SELECT {_PART_REVISION},ifnull(max(seq),0),NULL,NULL{_ALL_NULLS} FROM log"
-        f" UNION ALL SELECT {_PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
+        f" SELECT {PART_COUNT},verdict,count(*),NULL{_ALL_NULLS} FROM j GROUP BY verdict"
+        f" UNION ALL SELECT {PART_REVISION},ifnull(max(seq),0),NULL,NULL{_ALL_NULLS} FROM log"
+        f" UNION ALL SELECT {PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
         f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT {marker(_TAKE)}) page"
         " CROSS JOIN records r ON r.rid=page.rid CROSS JOIN contents t ON t.rid=page.rid"
-        f" UNION ALL SELECT {_PART_KEPT_OUT},{_HEAD_SQL},{_POLICY_SQL}{_CONTENT_NULLS}"
+        f" UNION ALL SELECT {PART_KEPT_OUT},{_HEAD_SQL},{_POLICY_SQL}{_CONTENT_NULLS}"
         f" FROM (SELECT * FROM j WHERE verdict>0 ORDER BY {order} LIMIT {marker(_EXCLUDED_TAKE)}) page"
         " CROSS JOIN records r ON r.rid=page.rid"
     )
@@ -165,7 +165,7 @@ def _scan_sql(
     order = _ORDER if one_tenant else _ORDER_ACROSS
     text = (
         f"WITH {_judged_sql(shape, terms, one_tenant, labels)}"
-        f" SELECT {_PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
+        f" SELECT {PART_ADMITTED},{_HEAD_SQL},{_POLICY_SQL},{rows.CONTENT_LIST}"
         # CROSS JOIN keeps the order of its left side; without a LIMIT the ORDER BY would be left out as idle.
         f" FROM (SELECT * FROM j WHERE verdict=0 ORDER BY {order} LIMIT -1) page"
         " CROSS JOIN records r ON r.rid=page.rid CROSS JOIN contents t ON t.rid=page.rid"
@@ -234,31 +234,3 @@ def _tenant_rows(shape: PlanShape, one_tenant: bool) -> str:
     if one_tenant:
         return f"records r NOT INDEXED WHERE {span}"
     return f"json_each({marker(_TENANT)}) w CROSS JOIN records r NOT INDEXED ON {span} WHERE 1"
-
-
-def _page(found: Sequence[Row], prepared: Prepared) -> SearchPage:
-    reasons = prepared.plan.reasons
-    exclusions: dict[str, int] = {}
-    considered = revision = 0
-    matches: list[Match] = []
-    kept_out: list[tuple[Match, str]] = []
-    for row in found:
-        part = row[0]
-        if part == _PART_ADMITTED:
-            matches.append(Match(prepared, row))
-        elif part == _PART_KEPT_OUT:
-            kept_out.append((Match(prepared, row), reasons[(row[3] >> 1) - 1]))
-        elif part == _PART_REVISION:
-            revision = row[1]
-        else:
-            considered += row[2]
-            if row[1]:
-                reason = reasons[row[1] - 1]
-                exclusions[reason] = exclusions.get(reason, 0) + row[2]
-    return SearchPage(
-        matches=tuple(matches),
-        kept_out=tuple(kept_out),
-        exclusions=exclusions,
-        considered=considered,
-        revision=revision,
-    )
