@@ -18,7 +18,12 @@ from agent_runtime_ref.background.candidates import Proposer, conversation_of
 from agent_runtime_ref.background.jobs import ENDED, Curation, Job, jobs_of
 from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting
 from agent_runtime_ref.background.turn import Turn
-from agent_runtime_ref.errors import EngineFailureError, StoreError, WriteInterruptedError
+from agent_runtime_ref.errors import (
+    EngineFailureError,
+    SessionStateError,
+    StoreError,
+    WriteInterruptedError,
+)
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.telemetry import diagnostics
 from agent_runtime_ref.telemetry.turns import Told, inside
@@ -29,7 +34,7 @@ ATTEMPTS_MAX = 5
 # More turns than that wait only where the work is slower than the answers; then an answer waits too.
 WAITING_MAX = 1_000
 # These pass: what failed by them is not told apart from what was never begun, and waits as long as it takes.
-_PASSING = (EngineFailureError, StoreError, WriteInterruptedError)
+_PASSING = (EngineFailureError, SessionStateError, StoreError, WriteInterruptedError)
 
 
 @dataclass(slots=True)

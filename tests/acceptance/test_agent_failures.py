@@ -11,7 +11,7 @@ import pytest
 from agent_runtime_ref import AgentRuntime, GovernedMemory
 from agent_runtime_ref.agent import Answer, ToolCall
 from agent_runtime_ref.background import BackgroundWorker, Turn
-from agent_runtime_ref.errors import DecisionLogError, ModelError, StoreError
+from agent_runtime_ref.errors import DecisionLogError, ModelError, SessionStateError, StoreError
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.stores.in_memory import InMemoryStore
@@ -319,14 +319,17 @@ def test_a_failing_job_keeps_no_other_turn_waiting(
     assert len(judging.seen) == 6
 
 
-def test_a_store_that_is_down_is_waited_for(turn: Turn, workers: list[BackgroundWorker]) -> None:
-    """What fails by the store is never put aside, however often."""
+@pytest.mark.parametrize("error", [StoreError("memory:", "down"), SessionStateError("a folder is full")])
+def test_a_store_that_is_down_is_waited_for(
+    turn: Turn, workers: list[BackgroundWorker], error: Exception
+) -> None:
+    """What fails by the store, or by the folder of sessions, is never put aside, however often."""
     attempts: list[str] = []
 
     def job(_: object) -> None:
         attempts.append("tried")
         if len(attempts) < 8:
-            raise StoreError("memory:", "down")
+            raise error
 
     with GovernedMemory.open("memory:") as memory:
         worker = BackgroundWorker(memory, jobs=[("candidates", job)])

@@ -31,8 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "AGENT_RUNTIME_STORE",
         "AGENT_RUNTIME_SETTINGS",
     ):
-        monkeypatch.delenv(f"AGENT_{name}", raising=False)
-    monkeypatch.delenv("WORKBUDDY_USER_ID", raising=False)
+        monkeypatch.delenv(name, raising=False)
     folder = tmp_path / "sessions"
     monkeypatch.setenv("AGENT_RUNTIME_SESSIONS", str(folder))
     save(merge(load("thread-1"), SAID), "thread-1")
@@ -68,11 +67,15 @@ def test_no_format_acts_on_a_terminal(command: Command, style: str) -> None:
 def test_show_of_nothing_says_so_and_makes_nothing(command: Command, home: Path) -> None:
     """Another thread, another user, another tenant: nothing, and no file."""
     before = sorted(home.rglob("*"))
-    for words in (["thread-2"], ["thread-1", "--user", "user-2"], ["thread-1", "--tenant", "tenant-2"]):
+    for words, whose in (
+        (["thread-2"], "`local-user`, tenant `local`"),
+        (["thread-1", "--user", "user-2"], "`user-2`, tenant `local`"),
+        (["thread-1", "--tenant", "tenant-2"], "`local-user`, tenant `tenant-2`"),
+    ):
         code, out, err = said(command, "show", *words)
         assert code == 0
         assert json.loads(out)["constraints"] == []
-        assert "there are no constraints" in err
+        assert f"there are no constraints in `{words[0]}` of {whose}" in err
 
     assert sorted(home.rglob("*")) == before
 

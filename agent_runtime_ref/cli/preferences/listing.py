@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             found = store.read_relevant(args.about, caller=caller, limit=args.limit or 5, domain=args.domain)
         _print(found, store.address, caller.own_subject, style)
     if not found:
-        note(f"no preference of `{caller.own_subject}` in `{store.address}`")
+        note(f"no preference of `{caller.own_subject}`, tenant `{caller.tenant_id}`, in `{store.address}`")
     return DONE
 
 

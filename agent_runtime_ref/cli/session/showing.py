@@ -39,15 +39,17 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the constraints and return the exit code."""
     style = format_of(args, otherwise="table")
+    caller = caller_of(args)
     with reported(style), sessions_of(args) as sessions:
-        loaded = sessions.look(args.thread, caller=caller_of(args))
+        loaded = sessions.look(args.thread, caller=caller)
         _print(loaded, args, style)
     if loaded.damaged is not None:
         warn(f"the file of `{args.thread}` is damaged ({loaded.damaged}) and read as empty")
     elif loaded.expired:
         note(f"the constraints of `{args.thread}` have expired")
     elif not loaded.state:
-        note(f"there are no constraints in `{args.thread}`")
+        whose = f"`{caller.own_subject}`, tenant `{caller.tenant_id}`"
+        note(f"there are no constraints in `{args.thread}` of {whose}")
     return DONE
 
 
