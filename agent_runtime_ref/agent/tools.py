@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from agent_runtime_ref.agent.models.base import ToolCall, ToolSpec
 from agent_runtime_ref.contracts import Caller
-from agent_runtime_ref.errors import RemoteMemoryValidationError, ToolError
+from agent_runtime_ref.errors import RemoteMemoryValidationError, ToolError, UsageError
 from agent_runtime_ref.remote_memory import recall_history_tool
 from agent_runtime_ref.runtime import GovernedMemory
 
@@ -52,9 +52,15 @@ class Tools:
     """The tools of one runtime, by name."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        """Take tools with distinct names."""
+        """Take tools with distinct names.
+
+        Raises:
+            UsageError: two have one name; one of them would stand in for the other unseen.
+        """
         self._tools = {tool.spec.name: tool for tool in tools}
-        assert len(self._tools) == len(tools), "two tools have one name"
+        for name in self._tools:
+            if sum(tool.spec.name == name for tool in tools) > 1:
+                raise UsageError(f"two tools are called `{name}`; give one of them another name")
         self.specs = tuple(tool.spec for tool in tools)
 
     def call(self, call: ToolCall, *, caller: Caller, purpose: str) -> ToolAnswer:
@@ -68,8 +74,22 @@ class Tools:
         if tool is None:
             raise ToolError(f"there is no tool of that name; there are {', '.join(self._tools) or 'none'}")
         _check(tool.spec, call.arguments)
-        answer = tool.function(call.arguments, caller=caller, purpose=purpose)
-        return ToolAnswer(answer) if isinstance(answer, str) else answer
+        return _answered(tool.function(call.arguments, caller=caller, purpose=purpose))
+
+
+def _answered(given: object) -> ToolAnswer:
+    """Return what a tool answered, in its one form.
+
+    Raises:
+        TypeError: it is neither text nor a `ToolAnswer` of text and ids; the call has failed, not the turn.
+    """
+    answer = ToolAnswer(given) if isinstance(given, str) else given
+    parts: tuple[object, ...] = (
+        (answer.text, *answer.record_ids) if isinstance(answer, ToolAnswer) else (None,)
+    )
+    if not isinstance(answer, ToolAnswer) or not all(isinstance(part, str) for part in parts):
+        raise TypeError("a tool answers with text")
+    return answer
 
 
 def recall_tool(memory: GovernedMemory) -> Tool:
