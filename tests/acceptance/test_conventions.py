@@ -344,8 +344,8 @@ def test_a_number_that_cannot_be_looked_up_is_missing(
 
 def test_the_backlog_is_what_stands_behind_the_cursor(tmp_path: Path) -> None:
     """By log, without taking the cursor from whoever delivers."""
-    path = tmp_path / "cursor.json"
-    with GovernedMemory.open(f"sqlite:{tmp_path / 'memory.db'}") as memory:
+    path, url = tmp_path / "cursor.json", f"sqlite:{tmp_path / 'memory.db'}"
+    with GovernedMemory.open(url, clock=FrozenClock(), ids=CountedIds()) as memory:
         memory.write(note("one"), caller=caller())
         memory.read(query(), caller=caller())
         events = {
