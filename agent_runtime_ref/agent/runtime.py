@@ -357,7 +357,10 @@ def model_of(settings: AgentSettings) -> Model:
     if chosen.endpoint is None:
         return OfflineModel()
     if chosen.name is None:
-        raise UsageError(f"endpoint `{chosen.endpoint}` serves models by name; say which in agent.model.name")
+        raise UsageError(
+            f"endpoint `{chosen.endpoint}` serves models by name; say which in agent.model.name, "
+            "AGENT_RUNTIME_MODEL_NAME or --model-name"
+        )
     from agent_runtime_ref.agent.models.endpoint import EndpointModel
     from agent_runtime_ref.chat_endpoint import ChatEndpoint
 

@@ -166,9 +166,8 @@ def run_a_turn(memory: GovernedMemory) -> Told:
     left_out = [] if result.manifest is None else result.manifest.left_out
     lines = [f'{PERSON} asks: "{message}"', *(f"  {line}" for line in result.reply.splitlines())]
     for layer in result.layers:
-        lines.append(
-            f"  layer {layer.name:<9} {len(layer.items)} items  {', '.join(layer.record_ids)}".rstrip()
-        )
+        items = f"{len(layer.items)} {'item' if len(layer.items) == 1 else 'items'}"
+        lines.append(f"  layer {layer.name:<9} {items:<8} {', '.join(layer.record_ids)}".rstrip())
     lines.append(f"  left out by the budget: {len(left_out)}; digest of the context {result.context_digest}")
     lines.append(f"Told in the log: {', '.join(event.event_type for event in result.events)}.")
     return lines, result.to_document()

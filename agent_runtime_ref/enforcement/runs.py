@@ -118,8 +118,8 @@ class Run:
 
     def completed(self, built: Mapping[str, Any]) -> None:
         """Tell what entered the context and that the turn ended with a reply."""
-        ended = self._event("run_complete", {"status": "complete"})
-        self._keep([self._event("context_layers_built", built), ended])
+        entered = self._event("context_layers_built", built)
+        self._keep([entered, self._event("run_complete", {"status": "complete"})])
 
     def failed(self, error: BaseException | None, built: Mapping[str, Any] | None, status: str) -> None:
         """Tell that the turn ended without a reply, and what had entered the context by then."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PATH = "/v1/logs"
 _PROTOCOL = ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _HTTP, _GRPC = "http/protobuf", "grpc"
+_ENDPOINT = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_DEFAULTS = {_HTTP: "http://localhost:4318", _GRPC: "http://localhost:4317"}  # those of the specification
 _EXTRAS = {
     _HTTP: ("opentelemetry.exporter.otlp.proto.http", "otel"),
     _GRPC: ("opentelemetry.exporter.otlp.proto.grpc", "otel-grpc"),
@@ -47,7 +49,7 @@ def otlp_sender(endpoint: str | None = None) -> Sender:
     Raises:
         UsageError: an extra is missing, or an address or a variable cannot be followed.
     """
-    protocol = next((os.environ[name] for name in _PROTOCOL if os.environ.get(name)), _HTTP).strip()
+    protocol = _protocol()
     _require_followed(protocol)
     package, extra = _EXTRAS[protocol]
     if not _is_installed(package):
@@ -61,6 +63,24 @@ def otlp_sender(endpoint: str | None = None) -> Sender:
     from agent_runtime_ref.export.otlp_http import HttpSender
 
     return HttpSender(None if endpoint is None else _logs_url(endpoint))
+
+
+def collector_of(endpoint: str | None) -> str:
+    """Return the scheme, host and port that events are sent to, for a message: never a user or a path."""
+    named = endpoint or next((os.environ[name] for name in _ENDPOINT if os.environ.get(name)), None)
+    try:
+        parts = urlsplit((named or _DEFAULTS[_protocol()]).strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host:  # gRPC takes an address without a scheme too
+        return "the collector"
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+
+
+def _protocol() -> str:
+    return next((os.environ[name] for name in _PROTOCOL if os.environ.get(name)), _HTTP).strip()
 
 
 def events_max() -> int | None:

@@ -25,6 +25,7 @@ _CLOSED = re.compile(rf"\.([0-9]{{{_DIGITS}}})\Z")
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to would be waited for
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
+_STORE = re.compile("(?:sqlite|jsonl|file):")
 
 
 class RawLine(NamedTuple):
@@ -145,5 +146,7 @@ def _lines_of(file: IO[bytes], source: str, size: int | None) -> Iterator[RawLin
 
 
 def _unreadable(path: Path, error: Exception) -> DocumentUnreadableError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return DocumentUnreadableError(f"log not readable: {reason.lower()}", source=str(path))
+    reason = (getattr(error, "strerror", None) or str(error)).lower()
+    if isinstance(error, FileNotFoundError) and _STORE.match(str(path)):
+        reason = f"it is the address of a store, which is named with --store {path}"
+    return DocumentUnreadableError(f"log not readable: {reason}", source=str(path))

@@ -83,6 +83,15 @@ def test_a_store_is_no_log(command: Command, tmp_path: Path, words: tuple[str, .
     assert f"--store sqlite:{store}" in answer.err
 
 
+@pytest.mark.parametrize("scheme", ["sqlite", "jsonl", "file"])
+def test_the_address_of_a_store_is_no_log_file(command: Command, scheme: str) -> None:
+    """It is not looked for as a file of that name without a word about the option that takes it."""
+    answer = command("trace", "verify", f"{scheme}:memory.db")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert f"it is the address of a store, which is named with --store {scheme}:memory.db" in answer.err
+
+
 def test_a_file_without_a_line_of_a_log_is_no_log(command: Command, tmp_path: Path) -> None:
     """A document that is named by mistake is not reported as a log that was tampered with."""
     answer = command("trace", "verify", file_of(tmp_path / "fact.yaml", fact()))

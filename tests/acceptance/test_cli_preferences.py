@@ -98,6 +98,16 @@ def test_forget_by_key_and_by_description(command: Command) -> None:
     assert keys(command("preferences", "list")) == []
 
 
+def test_whose_preferences_were_not_found_is_said(command: Command) -> None:
+    """Who forgot --tenant sees under which one it was looked."""
+    add(command, "--tenant", "acme")
+    listed = command("preferences", "list")
+    gone = command("preferences", "forget", "wool", "--user", "ana", "--tenant", "acme")
+
+    assert "no preference of `local-user`, tenant `local`, in `file:" in listed.err
+    assert "`wool` names no single preference of `ana`, tenant `acme`" in gone.err
+
+
 def test_what_is_only_near_stays(command: Command) -> None:
     """The exit code is 1, the candidate is named, and how to name it."""
     add(command)

@@ -55,7 +55,10 @@ def test_a_turn_is_kept_in_a_named_store(command: Command, tmp_path: Path) -> No
     assert command("run", "We persist in SQLite.", *where).code == 0
     told = command("run", "What did we say last time about SQLite?", *where)
 
+    tree = command("trace", "inspect", *where[:2]).out
+
     assert "We persist in SQLite." in told.out
+    assert tree.index("context_layers_built") < tree.index("run_complete")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["memory.db", "memory.db.reads"]
 
 
@@ -81,7 +84,7 @@ def test_a_model_of_ones_own(command: Command) -> None:
     ("options", "code", "said"),
     [
         (("--model", "{url}", "--model-name", "small"), 3, "status 500"),
-        (("--model", "{url}"), 2, "agent.model.name"),
+        (("--model", "{url}"), 2, "agent.model.name, AGENT_RUNTIME_MODEL_NAME or --model-name"),
         (("--model", "nowhere"), 2, "must be the address of a server"),
     ],
 )

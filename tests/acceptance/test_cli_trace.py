@@ -97,7 +97,16 @@ def test_an_unknown_trace_is_an_error(command: Command, store: str) -> None:
     answer = command("trace", "inspect", "trace-999", "--store", store)
 
     assert (answer.code, answer.out) == (2, "")
-    assert "no trace `trace-999`" in answer.err
+    assert "no trace `trace-999` in the log; without an id all of them are listed" in answer.err
+
+
+def test_a_trace_that_is_looked_for_in_no_named_log(command: Command) -> None:
+    """The seeds begin their log with the command, so what was meant is another one."""
+    answer = command("trace", "inspect", "trace-999")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "in the log of the bundled seeds" in answer.err
+    assert "name yours with --store or --log" in answer.err
 
 
 def test_a_line_that_is_none_is_placed(command: Command, tmp_path: Path) -> None:

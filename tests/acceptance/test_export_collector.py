@@ -107,7 +107,7 @@ def test_what_was_written_during_an_outage_arrives_once_the_collector_is_back(
         records = collector.records()
 
     assert (down.code, down.document) == (1, {"sent": 0, "pending": 20, "failed": 0, "cut": 0})
-    assert "20 events were not delivered" in down.err
+    assert f"20 events were not delivered to {collector.url}: no answer" in down.err
     assert (up.code, up.document) == (0, {"sent": 20, "pending": 0, "failed": 0, "cut": 0})
     assert again.document == {"sent": 0, "pending": 0, "failed": 0, "cut": 0}
     assert [event_id(record) for record in records] == ids_of(events)

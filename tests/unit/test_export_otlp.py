@@ -12,7 +12,7 @@ import pytest
 
 from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.export import AllowList, Answer, Outgoing
-from agent_runtime_ref.export.otlp import otlp_sender
+from agent_runtime_ref.export.otlp import collector_of, otlp_sender
 from agent_runtime_ref.export.outgoing import outgoing
 from agent_runtime_ref.telemetry.chain import Position
 from tests.exporting import event_body, sealed
@@ -198,6 +198,29 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
     """The sentence shows how one looks."""
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:4318"):
         otlp_sender(address)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "variables", "where"),
+    [
+        ("http://user:secret@127.0.0.1:9/private", {}, "http://127.0.0.1:9"),
+        (None, {}, "http://localhost:4318"),
+        (None, {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http://localhost:4317"),
+        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://[::1]/x?token=secret"}, "https://[::1]"),
+        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4317"}, "the collector"),
+        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://here:port"}, "the collector"),
+    ],
+)
+def test_a_collector_is_named_without_what_is_secret(
+    endpoint: str | None, variables: dict[str, str], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message has scheme, host and port of where events go, and never a user, a path or a query."""
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert collector_of(endpoint) == where
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
 from agent_runtime_ref.cli.parsers import example, worded
-from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of
+from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of, user_in_tenant
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 from agent_runtime_ref.errors import UsageError
@@ -56,5 +56,5 @@ def run(args: argparse.Namespace) -> int:
         return DONE
     keys = ", ".join(f"`{one.key}`" for one in forgotten.candidates)
     near = f"it may be one of {keys}; name its key" if keys else "see `preferences list`"
-    note(f"nothing was removed: `{args.what}` is no one preference of `{caller.own_subject}`; {near}")
+    note(f"nothing was removed: `{args.what}` names no single preference of {user_in_tenant(caller)}; {near}")
     return REFUSED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, print_lines, write
 from agent_runtime_ref.cli.parsers import example, positive, worded
-from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of
+from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of, user_in_tenant
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             found = store.read_relevant(args.about, caller=caller, limit=args.limit or 5, domain=args.domain)
         _print(found, store.address, caller.own_subject, style)
     if not found:
-        note(f"no preference of `{caller.own_subject}`, tenant `{caller.tenant_id}`, in `{store.address}`")
+        note(f"no preference of {user_in_tenant(caller)}, in `{store.address}`")
     return DONE
 
 

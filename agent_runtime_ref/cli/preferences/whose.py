@@ -48,6 +48,11 @@ def caller_of(args: argparse.Namespace) -> Caller:
     return caller
 
 
+def user_in_tenant(caller: Caller) -> str:
+    """Return whose preferences were looked for: who asks for another tenant's finds nothing, and sees why."""
+    return f"`{caller.own_subject}`, tenant `{caller.tenant_id}`"
+
+
 @contextmanager
 def preferences_of(args: argparse.Namespace) -> Iterator[PreferenceStore]:
     """Yield the preferences at the address in force, behind the gates of the settings."""

@@ -6,10 +6,11 @@ import argparse
 from typing import Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
+from agent_runtime_ref.cli.options import names_store
 from agent_runtime_ref.cli.output import add_format, format_of, print_document
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.refusals import reported
-from agent_runtime_ref.cli.session.thread import add_thread, caller_of, sessions_of
+from agent_runtime_ref.cli.session.thread import add_thread, caller_of, sessions_of, whose_thread
 from agent_runtime_ref.cli.terminal import note
 
 
@@ -20,7 +21,8 @@ def add_parser(subparsers: Any) -> None:
         help="remove the constraints and turns of a thread",
         description=(
             "Remove the constraints and turns of a thread of a user, if the policy permits it: their files,\n"
-            "damaged ones too, and their records in the store that is named."
+            "damaged ones too, and their records in the store that is named. Name it at once: what a store\n"
+            "holds of the thread is found by the files."
         ),
         epilog=example("session clear thread-1", "session clear thread-1 --store sqlite:memory.db"),
     )
@@ -37,5 +39,8 @@ def run(args: argparse.Namespace) -> int:
     document = {"thread_id": args.thread, "tenant_id": caller.tenant_id, "user_id": caller.own_subject}
     print_document(document | {"cleared": cleared}, style)
     if not cleared:
-        note(f"there is nothing kept of `{args.thread}`")
+        note(f"there is nothing kept of {whose_thread(args)}")
+    elif not names_store(args):
+        # The files said which records are of this thread, so nothing can find them from here on.
+        note("the files are gone; what a store holds of the thread stays there until it expires")
     return DONE

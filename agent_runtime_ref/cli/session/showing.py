@@ -9,7 +9,7 @@ from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.refusals import reported
-from agent_runtime_ref.cli.session.thread import add_thread, caller_of, sessions_of
+from agent_runtime_ref.cli.session.thread import add_thread, caller_of, sessions_of, whose_thread
 from agent_runtime_ref.cli.terminal import note, shown, warn
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
     elif loaded.expired:
         note(f"the constraints of `{args.thread}` have expired")
     elif not loaded.state:
-        whose = f"`{caller.own_subject}`, tenant `{caller.tenant_id}`"
-        note(f"there are no constraints in `{args.thread}` of {whose}")
+        note(f"there are no constraints in {whose_thread(args)}")
     return DONE
 
 

@@ -47,6 +47,12 @@ def caller_of(args: argparse.Namespace) -> Caller:
     )
 
 
+def whose_thread(args: argparse.Namespace) -> str:
+    """Return a thread and whose it is: who left out --user or --tenant sees where nothing was found."""
+    caller = caller_of(args)
+    return f"`{args.thread}` of `{caller.own_subject}`, tenant `{caller.tenant_id}`"
+
+
 @contextmanager
 def sessions_of(args: argparse.Namespace) -> Iterator[Sessions]:
     """Yield the sessions in the folder that the environment names, behind the gates of the settings."""

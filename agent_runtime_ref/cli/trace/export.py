@@ -92,8 +92,17 @@ def run(args: argparse.Namespace) -> int:
         pending = delivery.pending(reader.chains())
     _print_report(delivery, pending, to_stderr=kind == "jsonl" and args.output is None)
     if delivery.report.unavailable is not None:
-        warn(f"{pending} events were not delivered: {delivery.report.unavailable}")
+        warn(f"{pending} events were not delivered{_towards(args, kind)}: {delivery.report.unavailable}")
     return DONE if args.follow or not (pending or delivery.report.failed) else REFUSED
+
+
+def _towards(args: argparse.Namespace, kind: str) -> str:
+    if kind != "otlp":
+        return ""
+    from agent_runtime_ref.export.otlp import collector_of
+
+    where = collector_of(args.endpoint)
+    return f" to {where}" if args.endpoint else f" to {where} (--endpoint names another collector)"
 
 
 def _require_fitting(args: argparse.Namespace, kind: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
-from agent_runtime_ref.cli.options import add_settings
+from agent_runtime_ref.cli.options import add_settings, names_store, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.terminal import note, shown, warn
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         code = REFUSED if _warned(logs) else DONE
         traces = traces_of((entry for log in logs for entry in _entries(log, args.trace_id)), args.trace_id)
     if args.trace_id is not None and not traces:
-        raise UsageError(f"no trace `{args.trace_id}` in the log; without an id all of them are listed")
+        raise UsageError(f"no trace `{args.trace_id}` in {_looked_at(args)}")
     if not traces:
         names = " and ".join(f"`{log.name}`" for log in logs)
         note(f"no decision and no event in {names}")
@@ -72,6 +72,15 @@ def run(args: argparse.Namespace) -> int:
         for line in tree_lines(trace, args.record, own, {} if own is None else sentences_of(own)):
             write(shown(line))
     return code
+
+
+def _looked_at(args: argparse.Namespace) -> str:
+    """Return which log was looked at, and what to do where it has no such trace."""
+    if args.log is None and not names_store(args) and settings_of(args).log is None:
+        return (
+            "the log of the bundled seeds, which begins with each command; name yours with --store or --log"
+        )
+    return "the log; without an id all of them are listed"
 
 
 def _warned(logs: Sequence[Log]) -> bool:

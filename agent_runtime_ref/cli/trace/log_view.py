@@ -294,7 +294,7 @@ def _details(line: Line) -> Iterator[str]:
     for row in considered.kept_out:
         yield f"kept out: {row[0]}, {row[-1]}"
     if considered.unnamed > 0:
-        yield f"and {considered.unnamed} more were considered"
+        yield f"and {considered.unnamed} more {'was' if considered.unnamed == 1 else 'were'} considered"
 
 
 def _line(place: str, document: Any) -> Line | None:
