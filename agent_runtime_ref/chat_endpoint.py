@@ -19,6 +19,7 @@ __all__ = ["ANSWER_BYTES_MAX", "ChatEndpoint"]
 
 ANSWER_BYTES_MAX = 1 << 20
 _PATH = "/chat/completions"
+_LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 
 
@@ -27,7 +28,8 @@ class ChatEndpoint:
     """Where chat completions come from. Thread-safe.
 
     Raises:
-        UsageError: `url` is no address of a server, or the key cannot stand in a header.
+        UsageError: `url` is no address of a server, the key cannot stand in a header, or it would travel
+            unencrypted to another machine.
     """
 
     url: str  # such as http://127.0.0.1:8000/v1
@@ -42,6 +44,8 @@ class ChatEndpoint:
             raise UsageError(f"endpoint `{self.url}` is no address such as http://127.0.0.1:8000/v1")
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise UsageError("the key of the endpoint holds characters that no header can bear")
+        if self.key is not None and parts.scheme != "https" and parts.host not in _LOOPBACK:
+            raise UsageError(f"endpoint `{self.url}` would be sent its key unencrypted; use https")
 
     def message(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Mapping[str, Any]:
         """Return the message of the first choice; `options` go into the request as they are.

@@ -347,7 +347,7 @@ def model_of(settings: AgentSettings) -> Model:
     """Return the model that the settings name; the offline one where they name no endpoint.
 
     Raises:
-        UsageError: an endpoint without a model, or an address that is none.
+        UsageError: an endpoint without a model, or an address that cannot be used; see `ChatEndpoint`.
     """
     import os
 

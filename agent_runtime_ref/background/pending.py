@@ -38,9 +38,8 @@ class Waiting:
     built: Mapping[str, Any] | None = None  # the payload of `context_layers_built`
     done: set[str] = field(default_factory=set)
     begun: set[str] = field(default_factory=set)  # steps that were under way
-    again: bool = (
-        False  # whether the step that is being done was begun before, perhaps by a process that died
-    )
+    # Whether the step that is being done was begun before, perhaps by a process that died.
+    again: bool = False
     attempts: int = 0
 
 

@@ -32,6 +32,7 @@ NOT_COVERED = (
     "preferences that are kept in another place than this store",
     "constraints and turns in folders of sessions that `Sessions.forget` did not go through",
     "messages of turns that a killed process left beside the store, until a runtime opens it",
+    "long-term preferences that are kept elsewhere; `preferences forget --all` removes them",
 )
 
 

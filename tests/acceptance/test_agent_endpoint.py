@@ -168,6 +168,15 @@ def test_an_address_that_is_none(url: str) -> None:
         ChatEndpoint(url, "small")
 
 
+@pytest.mark.parametrize("url", ["http://10.0.0.7:8000/v1", "http://model.example/v1"])
+def test_a_key_is_not_sent_unencrypted(url: str) -> None:
+    """Only TLS, or an address of this machine, may carry a key."""
+    with pytest.raises(UsageError, match="unencrypted"):
+        ChatEndpoint(url, "m", "secret")
+    assert ChatEndpoint(url, "m").key is None
+    assert ChatEndpoint("http://127.0.0.1:8000/v1", "m", "secret").key == "secret"
+
+
 def test_the_model_is_a_setting(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """File and environment name it; without an endpoint it is the offline one; an endpoint needs a model."""
     config = tmp_path / "runtime.yaml"
