@@ -29,7 +29,6 @@ NOT_COVERED = (
     "source, kind and provenance of the forgotten records in the decision log",
     "keyed digests of the forgotten content, kept so that it is not learned again",
     "keyed digests of who wrote the records that wait in quarantine, kept until these are reviewed",
-    "preferences that are kept in another place than this store",
     "constraints and turns in folders of sessions that `Sessions.forget` did not go through",
     "messages of turns that a killed process left beside the store, until a runtime opens it",
     "long-term preferences that are kept elsewhere; `preferences forget --all` removes them",
