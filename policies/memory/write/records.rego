@@ -201,6 +201,12 @@ deny contains {"index": index, "rule_id": "MEM-W-121", "reason": "candidate_malf
 	not candidate.subject < []
 }
 
+deny contains {"index": index, "rule_id": "MEM-W-121", "reason": "candidate_malformed"} if {
+	some index, candidate in input.candidates
+	said := candidate.repeats
+	not said in {true, false}
+}
+
 # Rego orders values by type, null < boolean < number < string < array < object, so a text is `>= ""` and `< []`,
 # and a list is `>= []` and `< {}`. A missing value is none of them. `every` holds over lists and objects only.
 caller_well_formed if {

@@ -215,6 +215,11 @@ repeating := {
 	"of another": {"subject": "user-2", "said": true, "anonymous": false, "rules": {"MEM-W-120"}},
 	"anonymously": {"subject": null, "said": true, "anonymous": true, "rules": {"MEM-W-120"}},
 	"not said": {"subject": null, "said": false, "anonymous": false, "rules": {"MEM-W-120"}},
+	"of oneself, not said": {"subject": "user-1", "said": false, "anonymous": false, "rules": set()},
+	"of oneself, said null": {"subject": "user-1", "said": null, "anonymous": false, "rules": {"MEM-W-121"}},
+	"of oneself, said as a text": {"subject": "user-1", "said": "true", "anonymous": false, "rules": {"MEM-W-121"}},
+	"of oneself, said as a list": {"subject": "user-1", "said": [null], "anonymous": false, "rules": {"MEM-W-121"}},
+	"of oneself, said as an object": {"subject": "user-1", "said": {}, "anonymous": false, "rules": {"MEM-W-121"}},
 }
 
 test_repeating[note] if {
