@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -21,6 +24,14 @@ def _name(page: Path) -> str:
     return page.relative_to(CHECKOUT).as_posix()
 
 
+@pytest.fixture
+def own_environment() -> Iterator[None]:
+    """What a page sets in the environment ends with it, or later tests would keep things elsewhere."""
+    with patch.dict(os.environ):
+        yield
+
+
+@pytest.mark.usefixtures("own_environment")
 @pytest.mark.parametrize("page", taught(), ids=_name)
 def test_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -111,7 +111,12 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, PROGRAM],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(CHECKOUT), "PYTHONIOENCODING": "utf-8", "TMPDIR": str(tmp_path)},
+        env={
+            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": str(tmp_path),
+        },
         capture_output=True,
         encoding="utf-8",
         check=False,
