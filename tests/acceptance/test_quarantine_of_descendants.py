@@ -11,6 +11,7 @@ import pytest
 from agent_runtime_ref import Caller, GovernedMemory, PolicyDeniedError
 from agent_runtime_ref.clock import timestamp
 from agent_runtime_ref.errors import RevisionConflictError
+from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.testing import FrozenClock, RacingStore
 from tests.acceptance.addresses import address
@@ -218,5 +219,7 @@ def test_as_of_and_replay_know_when_it_went(address: str, command: Command) -> N
         answer = command("inspect-memory", *who, "--as-of", at, "--store", address)
         found = [one["memory_id"] for one in answer.document["records"]]
         assert (at, ids[0] in found) == (at, shown)
-    replayed = command("policy", "replay", "--policies", "policies", "--store", address, "--format", "json")
+    replayed = command(
+        "policy", "replay", "--policies", policies_path(), "--store", address, "--format", "json"
+    )
     assert replayed.document["unchanged"] == replayed.document["decisions"]
