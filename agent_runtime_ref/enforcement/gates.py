@@ -78,6 +78,7 @@ class Gates:
             recorder=self.recorder,
             scanner=self.scanner,
             verdicts=self.verdicts,
+            reads=self.reads,
         )
 
     @property

@@ -1,8 +1,9 @@
 """The revision gate: what is known of somebody under a few keys is looked at and changed in one transaction.
 
 It is the write gate for a writer whose candidates depend on what is there: it shows the records of the keys,
-takes the candidates that follow from them, asks the policy about each, and commits them with the removal of
-what they contradict. If anything it looked at changed meanwhile, all of it is done again.
+as far as the read gate lets the caller see them, takes the candidates that follow from them, asks the policy
+about each, and commits them with the removal of what they contradict. If anything it looked at changed
+meanwhile, all of it is done again.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from agent_runtime_ref.clock import microseconds
-from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, MemoryRecord
+from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, MemoryRecord, RetrievalQuery
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
 from agent_runtime_ref.enforcement.prepared import Context, Prepared, context_of, document_of, prepared
+from agent_runtime_ref.enforcement.read import ReadGate
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.removals import Meant, Removal, Removals, key_tombstone
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
@@ -38,6 +40,7 @@ __all__ = ["Removed", "Revise", "Revised", "Revision", "RevisionGate", "Revision
 
 # Many may write about one person at once, and each of them has to look again after each of the others.
 ATTEMPTS_MAX = 20
+SHOWN_AT_ONCE = 100  # as many as one query may ask for
 T = TypeVar("T")
 _EFFECTS = {"deny": "refused", "quarantine": "quarantined"}
 
@@ -78,8 +81,8 @@ class Revised:
     removed: tuple[Removed, ...] = ()
 
 
-# Given the active records by key and the instant in microseconds, says what shall be written; called again if
-# the records changed meanwhile.
+# Given the active records that the caller may read by key, and the instant in microseconds, says what shall
+# be written; called again if the records changed meanwhile.
 Revise = Callable[[Mapping[str, MemoryRecord], int], Revisions]
 
 
@@ -105,8 +108,10 @@ class RevisionGate:
         recorder: Recorder,
         scanner: Scanner,
         verdicts: Verdicts,
+        reads: ReadGate,
     ) -> None:
         self._point = point
+        self._reads = reads
         self._store = store
         self._attributes = attributes
         self._recorder = recorder
@@ -115,19 +120,20 @@ class RevisionGate:
         self._removals = Removals(point=point, store=store, attributes=attributes, recorder=recorder)
 
     def revise(
-        self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller
+        self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller, purpose: str
     ) -> list[Revised]:
         """Carry out what `revise` makes of the records under `keys`, and return what became of each.
 
         Raises:
-            PolicyDeniedError: the policy refuses a removal; nothing was changed. A candidate that it refuses
-                is none: its decision is in what is returned.
+            PolicyDeniedError: the policy refuses a removal, or the look for `purpose`; nothing was changed.
+                A candidate that it refuses is none: its decision is in what is returned.
             EngineFailureError: the engine gave no clear answer; nothing was changed.
             RevisionConflictError: other writers kept changing the same records.
             DecisionLogError: the log could not be written; nothing was changed.
         """
         call = self._frame(caller, "write")
-        return self._settled(call, lambda: self._revised(call, memory_class, keys, revise))
+        what = Meant(memory_class, tuple(keys))
+        return self._settled(call, lambda: self._revised(call, what, revise, purpose))
 
     def remove(self, what: Meant, *, caller: Caller) -> list[Removed]:
         """Remove records about the caller's own subject, a decision for each. Raises what `revise` raises."""
@@ -148,21 +154,23 @@ class RevisionGate:
                         continue
                 return attempt()
             except EngineFailureError as failure:
+                told: Decision | None = failure.decision
+                if told is not None:
+                    raise  # of the look, which the read gate has told
                 document = self._document(call, ())
                 raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
             except StoreError as failure:
                 self._recorder.store_failure(call, failure)
                 raise
 
-    def _revised(self, call: Call, memory_class: str, keys: Sequence[str], revise: Revise) -> list[Revised]:
+    def _revised(self, call: Call, what: Meant, revise: Revise, purpose: str) -> list[Revised]:
         # Of each key every revision is kept, so what stood there before is looked for only where it is to go.
-        live = self._removals.found(call, Meant(memory_class, tuple(keys)), status="active")
-        active = _active(live, call.at_us)
-        wanted = revise(active, call.at_us)
+        active = _active(self._removals.found(call, what, status="active"), call.at_us)
+        wanted = revise(self._shown(call, what.memory_class, active, purpose), call.at_us)
         if not wanted.revisions and not wanted.kept:
             return []
         against = tuple(dict.fromkeys(key for one in wanted.revisions for key in one.contradicts))
-        found = self._removals.found(call, Meant(memory_class, against))
+        found = self._removals.found(call, Meant(what.memory_class, against))
         taken = self._taken(call, wanted.revisions, found, active) if wanted.revisions else []
         told = self._curated(call, _counts(wanted, taken), wanted.keys)
         events = [event for one in taken for event in _events(one)]
@@ -180,6 +188,29 @@ class RevisionGate:
             ),
         )
         return [_outcome(one) for one in taken]
+
+    def _shown(
+        self, call: Call, memory_class: str, active: Mapping[str, MemoryRecord], purpose: str
+    ) -> dict[str, MemoryRecord]:
+        """Return those of the records that the read gate lets the caller see for `purpose`."""
+        caller, ids = call.caller, [one.memory_id for one in active.values()]
+        admitted: set[str] = set()
+        for first in range(0, len(ids), SHOWN_AT_ONCE):
+            some = ids[first : first + SHOWN_AT_ONCE]
+            query = RetrievalQuery(
+                call.trace_id,
+                call.session_id or call.trace_id,
+                caller.tenant_id,
+                caller.principal_id,
+                purpose,
+                (memory_class,),
+                len(some),
+                subject=caller.subject,
+                record_ids=tuple(some),
+            )
+            result = self._reads.read(query, caller=caller, operation="get")
+            admitted.update(hit.record.memory_id for hit in result.hits)
+        return {key: one for key, one in active.items() if one.memory_id in admitted}
 
     def _taken(
         self,
@@ -216,7 +247,7 @@ class RevisionGate:
         return taken
 
     def _context(self, items: Sequence[Prepared], call: Call, active: Mapping[str, MemoryRecord]) -> Context:
-        """Return what the store knows, if it is still what the writer was shown."""
+        """Return what the store knows, if it is still what was there when the writer was shown it."""
         context = context_of(items, self._store, call.caller, call.at_us)
         for item, head in zip(items, context.heads, strict=True):
             shown = active.get(item.candidate.key or "")

@@ -15,6 +15,7 @@ __all__ = [
     "INFERRED",
     "KINDS",
     "MEMORY_CLASS",
+    "PURPOSE",
     "STATED",
     "Preference",
     "candidate_of",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 MEMORY_CLASS = "profile"
+PURPOSE = "personalization"  # what they are read for, also by their writer
 KINDS = ("preference", "language_preference")
 # What a person said himself, and what a model concluded from it.
 STATED = "user_input"

@@ -25,7 +25,7 @@ from agent_runtime_ref.preferences.keys import Key
 from agent_runtime_ref.preferences.offered import finding_of
 from agent_runtime_ref.preferences.paging import own_records, query_of
 from agent_runtime_ref.preferences.places import Places, address_of
-from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, Preference
+from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, PURPOSE, Preference
 from agent_runtime_ref.preferences.relevance import in_domain, relevant
 from agent_runtime_ref.recall.embedding import Embedder, Vectors
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PreferenceStore"]
 
-PURPOSE = "personalization"
 RELEVANT_MAX = 20
 _MEMORY_OPTIONS = frozenset(
     ("engine", "policies", "policies_digest", "verification", "opa", "log_mask", "trace", "clock")

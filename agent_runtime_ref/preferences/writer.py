@@ -21,7 +21,7 @@ from agent_runtime_ref.errors import AnonymousUserError, PreferenceInvalidError,
 from agent_runtime_ref.preferences.curation import Curated
 from agent_runtime_ref.preferences.identity import is_anonymous
 from agent_runtime_ref.preferences.keys import Key
-from agent_runtime_ref.preferences.preference import MEMORY_CLASS, candidate_of, is_hard, is_stated
+from agent_runtime_ref.preferences.preference import MEMORY_CLASS, PURPOSE, candidate_of, is_hard, is_stated
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -167,7 +167,7 @@ class PreferenceWriter:
             drafts.clear()
             return _revisions(taken, found, drafts, instant(now_us))
 
-        revised = memory.revise(MEMORY_CLASS, wanted, revise, caller=curator)
+        revised = memory.revise(MEMORY_CLASS, wanted, revise, caller=curator, purpose=PURPOSE)
         return _curated(taken.named, drafts, {one.candidate.key: one for one in revised})
 
 

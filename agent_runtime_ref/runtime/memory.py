@@ -73,11 +73,14 @@ class GovernedMemory(OpenedMemory):
         return self._gates.reads.gathered(query, caller=caller, text=None, gather=Chosen(choose))[0]
 
     def revise(
-        self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller
+        self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller, purpose: str
     ) -> list[Revised]:
-        """Change what is known of the caller's own subject under `keys`; see `RevisionGate.revise`."""
+        """Change what is known of the caller's own subject under `keys`; see `RevisionGate.revise`.
+
+        `revise` is shown what the caller may read for `purpose`, and the look is a decision of its own.
+        """
         self._check(caller)
-        return self._gates.revisions.revise(memory_class, keys, revise, caller=caller)
+        return self._gates.revisions.revise(memory_class, keys, revise, caller=caller, purpose=purpose)
 
     def remove(self, what: Meant, *, caller: Caller) -> list[Removed]:
         """Remove single records about the caller's own subject; see `RevisionGate.remove`."""
