@@ -189,9 +189,13 @@ class AgentRuntime:
     def _admitted(self, message: str, run: Run, told: Told, purpose: str) -> TurnResult:
         """Answer an admitted turn, write down how it ended, and hand it to the worker."""
         context, reply, failure = Context(static=self._static), "", None
+        # Asked once: what is asked for behind a forgetting is of somebody new. That of nobody, which it stays
+        # where the store does not say, has the words of the turn kept nowhere.
+        mark = ""
         try:
+            mark = self.memory.subject_mark(caller=run.caller)
             asked = self._gather(message, context, run, purpose)
-            self._keep(self._turn(message, "", "interrupted", run, purpose, context), run, context)
+            self._keep(self._turn(message, "", "interrupted", run, purpose, context, mark), run, context)
             with in_turn(asked.state, asked.standing), in_session(str(run.caller.session_id)):
                 reply = self._steps.reply(message, context, run, purpose=purpose)
         except DecisionLogError:
@@ -199,10 +203,10 @@ class AgentRuntime:
         except Exception as error:
             failure = error
         except BaseException as error:
-            self._ended(message, "", "cancelled", run, purpose, context, told, error)
+            self._ended(message, "", "cancelled", run, purpose, context, mark, told, error)
             raise
         status = "complete" if failure is None else "failed"
-        self._ended(message, reply, status, run, purpose, context, told, failure)
+        self._ended(message, reply, status, run, purpose, context, mark, told, failure)
         said = None if failure is None else _sentence(failure)
         return self._result(run, context, told, status=status, reply=reply, error=said)
 
@@ -250,11 +254,12 @@ class AgentRuntime:
         run: Run,
         purpose: str,
         context: Context,
+        mark: str,
         told: Told,
         failure: BaseException | None,
     ) -> None:
         """Write down how a turn ended, first for the worker of whatever process, then in the log."""
-        turn = self._turn(message, reply, status, run, purpose, context)
+        turn = self._turn(message, reply, status, run, purpose, context, mark)
         payload = self._keep(turn, run, context)
         if failure is None:
             run.completed(payload)
@@ -273,7 +278,9 @@ class AgentRuntime:
             diagnostics.error("pending_work_not_kept", reason=type(error).__name__)
         return payload
 
-    def _turn(self, message: str, reply: str, status: str, run: Run, purpose: str, context: Context) -> Turn:
+    def _turn(
+        self, message: str, reply: str, status: str, run: Run, purpose: str, context: Context, mark: str
+    ) -> Turn:
         return Turn(
             turn_id=run.turn_id,
             caller=run.caller,
@@ -283,7 +290,7 @@ class AgentRuntime:
             status=status,
             at_us=run.at_us,
             decision_id=run.decision.decision_id,
-            mark=self.memory.subject_mark(caller=run.caller),
+            mark=mark,
             tools=tuple(dict.fromkeys(item.kind for item in context.tools if item.status == "ok")),
         )
 

@@ -164,13 +164,13 @@ class BackgroundWorker:
         """Do what is left of a turn; say whether nothing is, or nothing can be."""
         turn = task.waiting.turn
         with inside(task.told):
-            if self._memory.subject_mark(caller=turn.caller) != turn.mark:
-                # Somebody was forgotten after this was said; it must not come back by the back door.
-                self._end(task)
-                return True
             for name, job in self._jobs:
                 if name in task.waiting.done:
                     continue
+                if self._memory.subject_mark(caller=turn.caller) != turn.mark:
+                    # Somebody was forgotten after this was said, perhaps while the job before was done; it
+                    # must not come back by the back door.
+                    break
                 failure = self._attempt(task, name, job)
                 if failure is not None:
                     self._put_off(task, name, failure)

@@ -1,0 +1,104 @@
+"""A person who is forgotten while a turn is under way does not come back by the work behind its reply."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
+from agent_runtime_ref.agent import Answer
+from agent_runtime_ref.background import BackgroundWorker, Turn
+from agent_runtime_ref.errors import StoreError
+from tests.support import caller, candidate
+from tests.turns import Scripted, payloads, told
+
+MESSAGE = "Where do support tickets go?"
+
+
+@pytest.fixture
+def store_url() -> str:
+    """In memory: the same holds over every store."""
+    return "memory:"
+
+
+class Judging:
+    """Keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def curate_turn(self, user_text: str, reply: str, *, caller: object) -> None:
+        """Take a turn."""
+        self.seen.append(user_text)
+
+
+def test_a_person_forgotten_while_the_model_answers_stays_forgotten(memory: GovernedMemory) -> None:
+    """The mark of a turn is that of its beginning, so its words are thrown away when it ends."""
+    memory.write(candidate(subject="user-42"), caller=caller())
+    judging = Judging()
+
+    def forgets(_: Any) -> Answer:
+        memory.forget(subject="user-42", caller=caller())
+        return Answer("To the queue.")
+
+    with AgentRuntime.open(memory, model=Scripted(forgets), curation=judging) as runtime:
+        result = runtime.run(MESSAGE, caller=caller())
+        assert runtime.drain()
+
+    assert result.status == "complete"
+    assert judging.seen == []
+    assert memory.recall("tickets", caller=caller()).hits == ()
+
+
+def test_a_person_forgotten_between_two_jobs_stays_forgotten(memory: GovernedMemory) -> None:
+    """It is looked at before each job, not once for all of them."""
+    memory.write(candidate(subject="user-42"), caller=caller())
+    done: list[str] = []
+
+    def forgets(_: object) -> None:
+        memory.forget(subject="user-42", caller=caller())
+
+    turn = Turn(
+        turn_id="turn-1",
+        caller=caller(),
+        purpose="answer_generation",
+        message=MESSAGE,
+        reply="To the queue.",
+        status="complete",
+        at_us=1_000_000,
+        decision_id="dec-1",
+        mark=memory.subject_mark(caller=caller()),
+    )
+    worker = BackgroundWorker(memory, jobs=[("first", forgets), ("second", lambda _: done.append("second"))])
+    worker.submit(turn)
+    drained = worker.drain()
+    worker.close()
+
+    assert (drained, done) == (True, [])
+
+
+def test_a_turn_whose_mark_cannot_be_asked_for_fails_and_is_told(
+    memory: GovernedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store that is down there ends the turn as anywhere else: a result, and the run's own end."""
+
+    answers, turns_own = memory.subject_mark, threading.get_ident()
+
+    def down(*, caller: Caller) -> str:
+        if threading.get_ident() == turns_own:  # the store is there again for the work behind the reply
+            raise StoreError("memory:", "gone")
+        return answers(caller=caller)
+
+    monkeypatch.setattr(memory, "subject_mark", down)
+    model = Scripted(Answer("yes"))
+    with AgentRuntime.open(memory, model=model) as runtime:
+        result = runtime.run(MESSAGE, caller=caller())
+        assert runtime.drain()
+
+    assert (result.status, result.reply, model.asked) == ("failed", "", [])
+    assert "gone" in (result.error or "")
+    assert "run_failed" in told(result)
+    assert payloads(result, "run_failed")[0]["error.type"] == "StoreError"
+    assert memory.recall("tickets", caller=caller()).hits == ()
