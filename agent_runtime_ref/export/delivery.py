@@ -55,7 +55,6 @@ class Delivery:
         self._is_ending = is_ending
         self._monotonic = monotonic
         self._saved_at = monotonic()
-        self._continued: set[str] = set()
         self.report = Report()
 
     def drain(self, chains: Iterable[Chain]) -> bool:
@@ -98,9 +97,8 @@ class Delivery:
 
     def _drained(self, chain: Chain) -> bool:
         walk = self._walk(chain)
-        if chain.name not in self._continued:
-            walk.require_continued(str(self._cursor.path))
-            self._continued.add(chain.name)
+        # At every look: a log that is made anew while it is followed may be longer than the old one by then.
+        walk.require_continued(str(self._cursor.path))
         for batch in walk.batches():
             answer = self._delivered(batch.events) if batch.events else Answer("taken")
             if answer.outcome != "taken":

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -36,9 +37,10 @@ class LogTail:
         Raises:
             DocumentUnreadableError: a file of the log cannot be read.
         """
-        while self._marks and self._marks[0].seq < after:
+        # One mark before it stays: who makes sure of the last line looks at that one again.
+        while len(self._marks) > 1 and self._marks[1].seq < after:
             self._marks.popleft()
-        mark = self._marks[0] if self._marks and self._marks[0].seq == after else None
+        mark = next((one for one in islice(self._marks, 2) if one.seq == after), None)
         file = None if mark is None else _reopened(self.path, mark)
         if mark is None or file is None:
             yield from self._walked(after)
@@ -70,7 +72,7 @@ class LogTail:
             if not data.endswith(b"\n"):
                 return
             number = chain.number(data)
-            if number is not None:
+            if number is not None and not (self._marks and number <= self._marks[-1].seq):  # seen before
                 self._marks.append(_Mark(number, mark.inode, offset))
             yield data[:-1]
 

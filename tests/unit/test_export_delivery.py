@@ -187,6 +187,28 @@ def test_a_log_that_was_made_anew_is_not_delivered_from(log: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "said"), [(2, "ends before it"), (8, "another line")], ids=["shorter", "longer"]
+)
+def test_a_log_that_is_made_anew_while_it_is_followed_ends_the_export(
+    log: Path, count: int, said: str
+) -> None:
+    """At the next look, and not only at a fresh start: the cursor would come to fit the new log unnoticed."""
+    recipient = Recipient()
+
+    def wait(_: float) -> bool:
+        if log.exists() and json.loads(log.read_text().splitlines()[1])["event_id"] == "evt-001":
+            log.unlink()
+            log_of(log, count, begin=101)
+            return False
+        return True
+
+    with export_of(log, recipient) as export, pytest.raises(LogNotContinuedError, match=said):
+        export.delivery.follow(export.chains, wait=wait, every=0.5)
+
+    assert recipient.ids == ids(1, 2, 3, 4, 5, 6)
+
+
+@pytest.mark.parametrize(
     ("damage", "said"),
     [
         (

@@ -84,3 +84,26 @@ def test_a_line_that_is_being_written_is_left_for_the_next_look(tmp_path: Path) 
         file.write(f"{line[40:]}\n")
 
     assert (half, numbers(read, 1)) == ([], [2])
+
+
+def test_a_look_at_the_last_line_again_does_not_lose_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An export makes sure of the line that it delivered last, at every look, before it reads on."""
+    walks: list[int] = []
+    raw_lines = tail.raw_lines
+    monkeypatch.setattr(tail, "raw_lines", lambda *a: walks.append(1) or raw_lines(*a))
+    log = LogFile(tmp_path / "log.jsonl")
+    log.append([decision_body(number) for number in range(4)])
+    read = LogTail(log.path)
+
+    numbers(read)
+    for end in range(4, 8):
+        for _ in range(3):
+            assert next(read(end - 1)) is not None
+            assert numbers(read, end) == []
+        log.append([decision_body(end + 1)])
+        assert next(read(end - 1)) is not None
+        assert numbers(read, end) == [end + 1]
+
+    assert len(walks) == 1
