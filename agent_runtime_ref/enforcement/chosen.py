@@ -1,7 +1,8 @@
 """Finding for the read gate where the reader chooses, out of all that the policy admits, in his own order.
 
-He is shown what is admitted and nothing else. What he chooses is the answer: it alone is returned, put to the
-policy a second time, and named in the log.
+He is shown what the plan admits and nothing else. What he chooses is the answer: it alone is returned, put to
+the policy a second time, and named in the log. A choice that fails chooses nothing; the read is written down
+all the same, and the failure is raised after.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Chosen:
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
+        self.failure: Exception | None = None
 
     def page(self, store: Store, request: SearchRequest) -> SearchPage:
         """Return the chosen records, `request.take` of them at most, with the store's counts."""
@@ -45,8 +47,12 @@ class Chosen:
         return replace(found, selected=tuple(self._of(found.selected)[:limit]))
 
     def _of(self, matches: Sequence[Match]) -> list[Match]:
-        places = self._choose([match.record() for match in matches])
-        return [matches[place] for place in dict.fromkeys(places)]
+        records = [match.record() for match in matches]
+        try:
+            return [matches[place] for place in dict.fromkeys(self._choose(records))]
+        except Exception as error:
+            self.failure = error
+            return []
 
 
 def _too_many(store: Store) -> StoreCapabilityError:

@@ -36,7 +36,6 @@ from agent_runtime_ref.telemetry.otel import gate_span
 
 __all__ = ["Compacted", "CompactionGate"]
 
-ATTEMPTS_MAX = 5
 ROUNDS_MAX = 100  # of one call; what is left then is found by the next
 LABELS_MAX, LABEL_CHARACTERS_MAX, PARENTS_MAX = 64, 256, 256
 # Two secrets that were redacted look the same and are not.
@@ -229,7 +228,8 @@ class CompactionGate:
             "kept": safe(group.records[0].memory_id for group in groups),
         }
         told = self._recorder.event(call, "background_compaction", None, payload, decides=False)
-        events = [*(one.event for one in removals), told]
+        # What stays as superseded is not forgotten; its line says that its going was permitted.
+        events = [*(one.event for one in gone), told]
         kept = Lines.of(call.caller.tenant_id, (*(one.line for one in removals), *map(event_text, events)))
         rejected = [one.rejected for one in gone]
         self._store.commit(WriteBatch(changes, kept, now_us=call.at_us, rejected=rejected))

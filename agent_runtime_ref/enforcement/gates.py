@@ -79,6 +79,7 @@ class Gates:
             scanner=self.scanner,
             verdicts=self.verdicts,
             reads=self.reads,
+            shown_at_once=int(self.bundle.settings["limits"]["query_max"]),
         )
 
     @property

@@ -18,18 +18,17 @@ from agent_runtime_ref.enforcement.detectors import Finding
 from agent_runtime_ref.enforcement.plan_memory import PlanMemory, Planned
 from agent_runtime_ref.enforcement.read import SPARE
 from agent_runtime_ref.enforcement.review_queue import review_refusals
-from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.enforcement.ruling import DecisionPoint, read_refusals
 from agent_runtime_ref.errors import EngineFailureError, StoreCapabilityError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.attributes import check_plan
 from agent_runtime_ref.stores.plan_eval import clause_passes
 
-__all__ = ["Hindsight", "Outcome", "ReadOutcome", "all_or_none", "refusals_of", "write_outcomes"]
+__all__ = ["Hindsight", "Outcome", "ReadOutcome", "all_or_none", "write_outcomes"]
 
 Row = Mapping[str, Any]
 Record = Mapping[str, Any]
 
-_UNKNOWN_OBLIGATION = {"rule_id": "GATE", "reason": "obligation_unknown"}
 _NOT_PERMITTED = {"rule_id": "GATE", "reason": "not_permitted"}
 # Reasons that speak of the question and not of the policies.
 _UNASKABLE = frozenset({"input_malformed", "input_too_large"})
@@ -134,7 +133,7 @@ class Hindsight:
 
     def _asked(self, question: Mapping[str, Any]) -> Planned:
         answer = self._point.read({**question, "candidates": []}).document
-        denied = refusals_of(answer)
+        denied = read_refusals(answer)
         if denied:
             return Planned(denied, None, question["now_ns"])
         plan = Plan.from_decision(answer)
@@ -179,13 +178,6 @@ class Hindsight:
             for row in answer["excluded"]:
                 refused.setdefault(batch[row["index"]], []).append(row)
         return refused
-
-
-def refusals_of(answer: Mapping[str, Any]) -> tuple[Row, ...]:
-    """Return why the read gate refuses on an answer; nothing where it is a clear allow."""
-    if answer["allow"] is True and not answer["deny"]:
-        return (_UNKNOWN_OBLIGATION,) if answer["obligations"] else ()
-    return tuple(answer["deny"]) or (_NOT_PERMITTED,)
 
 
 def write_outcomes(answer: Mapping[str, Any], question: Mapping[str, Any]) -> list[Outcome]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.contracts import Caller, Decision
 from agent_runtime_ref.enforcement.attributes import Inspection, subjects_named
-from agent_runtime_ref.enforcement.hindsight import refusals_of
 from agent_runtime_ref.enforcement.read import PATH
+from agent_runtime_ref.enforcement.ruling import read_refusals
 from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def inspection_permitted(
         PolicyDeniedError: it does not; the refusal has been written down.
     """
     ruling = gates.point.read(document)
-    denied = refusals_of(ruling.document)
+    denied = read_refusals(ruling.document)
     if denied:
         decision = gates.recorder.decision(call, "deny", denied, duration_ns=ruling.duration_ns)
         result = {"allow": False, "effect": "deny", "deny": list(denied)}

@@ -22,7 +22,7 @@ from agent_runtime_ref.enforcement.attributes import (
 )
 from agent_runtime_ref.enforcement.recollection import Gather
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
-from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling
+from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling, read_refusals
 from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError, TextError
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.recall.render import render_memories
@@ -183,7 +183,7 @@ class ReadGate:
 
     def _answer(self, question: Question) -> tuple[RetrievalResult, Answer]:
         ruling = self._point.read(question.document)
-        rows = refusal_rows(ruling)
+        rows = read_refusals(ruling.document)
         if rows:
             raise PolicyDeniedError(
                 self._record_refusal(
@@ -358,16 +358,6 @@ class ReadGate:
             "record_ids": {"retrieved": [row["record_id"] for row in document["selected_records"]]},
             "context_digest": self._attributes.words.digest(text),
         }
-
-
-def refusal_rows(ruling: Ruling) -> list[Mapping[str, Any]]:
-    """Return why a read is refused; empty only where the policy permits it and asks for nothing besides."""
-    answer = ruling.document
-    if answer["allow"] is True and not answer["deny"] and not answer["obligations"]:
-        return []
-    if answer["allow"] is True and answer["obligations"]:
-        return [{"rule_id": "GATE", "reason": "obligation_unknown"}]
-    return list(answer["deny"]) or [{"rule_id": "GATE", "reason": "not_permitted"}]
 
 
 def _name(match: Match) -> tuple[str, str]:

@@ -40,7 +40,6 @@ __all__ = ["Removed", "Revise", "Revised", "Revision", "RevisionGate", "Revision
 
 # Many may write about one person at once, and each of them has to look again after each of the others.
 ATTEMPTS_MAX = 20
-SHOWN_AT_ONCE = 100  # as many as one query may ask for
 T = TypeVar("T")
 _EFFECTS = {"deny": "refused", "quarantine": "quarantined"}
 
@@ -109,9 +108,11 @@ class RevisionGate:
         scanner: Scanner,
         verdicts: Verdicts,
         reads: ReadGate,
+        shown_at_once: int,
     ) -> None:
         self._point = point
         self._reads = reads
+        self._shown_at_once = shown_at_once  # as many as one query may ask for
         self._store = store
         self._attributes = attributes
         self._recorder = recorder
@@ -195,8 +196,8 @@ class RevisionGate:
         """Return those of the records that the read gate lets the caller see for `purpose`."""
         caller, ids = call.caller, [one.memory_id for one in active.values()]
         admitted: set[str] = set()
-        for first in range(0, len(ids), SHOWN_AT_ONCE):
-            some = ids[first : first + SHOWN_AT_ONCE]
+        for first in range(0, len(ids), self._shown_at_once):
+            some = ids[first : first + self._shown_at_once]
             query = RetrievalQuery(
                 call.trace_id,
                 call.session_id or call.trace_id,

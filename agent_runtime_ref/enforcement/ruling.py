@@ -30,6 +30,15 @@ class Ruling:
     duration_ns: int
 
 
+def read_refusals(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return why a read is refused; empty only where the policy permits it and asks for nothing besides."""
+    if answer["allow"] is True and answer["obligations"]:
+        return ({"rule_id": "GATE", "reason": "obligation_unknown"},)
+    if answer["allow"] is True and not answer["deny"]:
+        return ()
+    return tuple(answer["deny"]) or ({"rule_id": "GATE", "reason": "not_permitted"},)
+
+
 class DecisionPoint:
     """Asks an engine, times it, and checks the shape of what comes back (the PDP as a gate sees it)."""
 

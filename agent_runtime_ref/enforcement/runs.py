@@ -16,9 +16,9 @@ from agent_runtime_ref.clock import Clock, Ids
 from agent_runtime_ref.contracts import Caller, Decision, RetrievalQuery, RetrievalResult
 from agent_runtime_ref.contracts.projection import CONVERSATION, PROFILE_SNAPSHOT
 from agent_runtime_ref.enforcement.attributes import subjects_named
-from agent_runtime_ref.enforcement.read import PATH, Question, ReadGate, refusal_rows
+from agent_runtime_ref.enforcement.read import PATH, Question, ReadGate
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
-from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling
+from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling, read_refusals
 from agent_runtime_ref.errors import EngineFailureError, TextError
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.telemetry.events import Event
@@ -171,7 +171,7 @@ class RunGate:
             ruling = self._point.read(question.document)
         except EngineFailureError as failure:
             return self._without_answer(request, question, start, failure)
-        rows = refusal_rows(ruling)
+        rows = read_refusals(ruling.document)
         if rows:
             return self._refused(request, question, start, rows, ruling.duration_ns)
         decision = self.recorder.decision(question.call, "allow", (), duration_ns=ruling.duration_ns)

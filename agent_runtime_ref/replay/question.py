@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_runtime_ref.enforcement.hindsight import Outcome, refusals_of, write_outcomes
+from agent_runtime_ref.enforcement.hindsight import Outcome, write_outcomes
 from agent_runtime_ref.enforcement.rows import Rows
+from agent_runtime_ref.enforcement.ruling import read_refusals
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.lines import INPUT_VERSION, READERS_ORDER, SCORE_COLUMN
 from agent_runtime_ref.telemetry.reader import LoggedDecision
@@ -219,7 +220,7 @@ def _refuse_failures(rows: Sequence[Row]) -> None:
 def _foreign_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQuestion:
     """Return the question of one call to an OPA server: about a plan, or about the candidates in it."""
     result = decision.result
-    denied = refusals_of(result)
+    denied = read_refusals(result)
     records = document["candidates"]
     if denied or not records:
         return ReadQuestion(document, denied, records)

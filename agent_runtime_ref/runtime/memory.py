@@ -70,7 +70,11 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.chosen import Chosen
 
         self._check(caller, query, RetrievalQuery, "query")
-        return self._gates.reads.gathered(query, caller=caller, text=None, gather=Chosen(choose))[0]
+        chosen = Chosen(choose)
+        result, _, _ = self._gates.reads.gathered(query, caller=caller, text=None, gather=chosen)
+        if chosen.failure is not None:
+            raise chosen.failure
+        return result
 
     def revise(
         self, memory_class: str, keys: Sequence[str], revise: Revise, *, caller: Caller, purpose: str
@@ -168,6 +172,8 @@ class GovernedMemory(OpenedMemory):
         """
         from agent_runtime_ref.enforcement.explain import Explanation, explained
 
+        self._check(operator, inspection, Inspection, "inspection")
+        self._check(caller, query, RetrievalQuery, "query")
         gates = self._gates
         result, attributes = gates.reads.inspect(inspection, caller=operator)
         now_us = gates.surroundings.clock.now_us()

@@ -96,6 +96,8 @@ def test_what_others_were_derived_from_is_superseded_and_not_removed(every_store
         child = memory.write(derived, caller=caller()).record
         done = memory.compact(caller=caller())
         assert (done.removed, done.superseded) == ((), (own[1],))
+        told = [json.loads(line) for line in memory.log_lines()]
+        assert [one for one in told if one.get("event_type") == "memory_forgotten"] == []
         assert {record.memory_id for record in shown(memory)} == {own[0], child.memory_id}
         memory.forget(subject="user-42", caller=caller())
         assert shown(memory) == []
