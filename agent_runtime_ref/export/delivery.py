@@ -99,18 +99,35 @@ class Delivery:
         walk = self._walk(chain)
         # At every look: a log that is made anew while it is followed may be longer than the old one by then.
         walk.require_continued(str(self._cursor.path))
+        held: tuple[Batch, Answer] | None = None  # a batch that was refused to its last event
         for batch in walk.batches():
             answer = self._delivered(batch.events) if batch.events else Answer("taken")
-            if answer.outcome != "taken":
-                self.report.unavailable = answer.reason
-                return False
-            self._acknowledge(chain.name, batch, answer, walk)
+            if answer.outcome == "unavailable":
+                return self._stopped(answer.reason)
+            if answer.outcome == "refused" and held is None:
+                held = batch, answer
+            elif held is None:
+                self._acknowledge(chain.name, batch, answer, walk)
+            elif answer.outcome == "taken" and batch.events:
+                self._acknowledge(chain.name, *held, walk)
+                self._acknowledge(chain.name, batch, answer, walk)
+                held = None
+            else:  # two in a row, or nothing behind it
+                break
             if self._is_ending():
                 return False
-        return True
+        if held is None:
+            return True
+        return self._stopped(f"it refuses every event, so it may be no receiver of events: {held[1].reason}")
+
+    def _stopped(self, reason: str) -> bool:
+        self.report.unavailable = reason
+        return False
 
     def _acknowledge(self, chain: str, batch: Batch, answer: Answer, walk: Walk) -> None:
         failed = batch.failed + answer.rejected
+        if answer.outcome == "refused":
+            self._say_refused(batch.events, answer)
         # INVARIANT: the receiver has the batch before the cursor says so.
         reached = self._cursor.of(chain).moved(batch.seq, batch.hash, failed=failed, cut=batch.cut)
         self._cursor.move(chain, reached)
@@ -127,8 +144,8 @@ class Delivery:
     def _delivered(self, events: Sequence[Outgoing]) -> Answer:
         """Send a batch; of one that is refused, send ever smaller parts, to find what is at fault.
 
-        An event is given up only where the receiver took another one of the batch, or of this run: one that
-        takes nothing is no receiver of events, but a wrong address.
+        Where the receiver takes none of them, the answer stays `refused`: they are given up only when it
+        takes a later batch. What takes nothing is no receiver of events: a wrong address, a broken gateway.
         """
         answer = self._asked(events)
         if answer.outcome != "refused":
@@ -137,12 +154,14 @@ class Delivery:
         stopped = self._in_parts(events, parts)
         if stopped is not None:
             return stopped
-        if len(parts.refused) == len(events) and not self.report.sent:
-            reason = f"it refuses every event, so it may be no receiver of events: {answer.reason}"
-            return Answer("unavailable", reason=reason)
-        for event in parts.refused:
-            self._say(f"event {event.event_id} was refused for good: {answer.reason}")
+        if len(parts.refused) == len(events):
+            return replace(answer, rejected=len(events))
+        self._say_refused(parts.refused, answer)
         return Answer("taken", rejected=parts.rejected + len(parts.refused))
+
+    def _say_refused(self, events: Sequence[Outgoing], answer: Answer) -> None:
+        for event in events:
+            self._say(f"event {event.event_id} was refused for good: {answer.reason}")
 
     def _asked(self, events: Sequence[Outgoing]) -> Answer:
         """Send a batch and say how many of it were rejected, which are no more than there were."""

@@ -122,6 +122,48 @@ def test_what_refuses_everything_is_taken_for_a_wrong_address(log: Path) -> None
         assert (export.report.sent, export.report.failed, export.pending()) == (0, 0, 6)
 
 
+def test_what_begins_to_refuse_everything_eats_nothing_of_the_log(log: Path) -> None:
+    """A success before it says nothing of a gateway that answers 400 to all by now: all is pending."""
+    refused = Answer("refused", reason="400")
+    with export_of(
+        log, Recipient(lambda batch: TAKEN if "evt-001" in batch else refused), events_max=2
+    ) as export:
+        for _ in range(2):
+            assert not export.drain()
+            assert (export.report.sent, export.report.failed, export.pending()) == (2, 0, 4)
+        assert export.report.unavailable == "it refuses every event, so it may be no receiver of events: 400"
+        assert (export.cursor.of("log").seq, export.said) == (4, [])
+    again = Recipient()
+    with export_of(log, again) as export:
+        export.drain()
+
+    assert again.ids == ids(3, 4, 5, 6)
+
+
+def test_a_batch_of_which_everything_is_refused_is_given_up_when_a_later_one_is_taken(log: Path) -> None:
+    """Then the receiver is one, and what it refused would hold up everything behind it."""
+    refused = Answer("refused", reason="400")
+    recipient = Recipient(lambda batch: refused if {"evt-003", "evt-004"} & set(batch) else TAKEN)
+    with export_of(log, recipient, events_max=2) as export:
+        assert export.drain()
+        assert (export.report.sent, export.report.failed, export.pending()) == (4, 2, 0)
+
+    assert recipient.ids == ids(1, 2, 5, 6)
+    assert export.said == [f"event evt-00{number} was refused for good: 400" for number in (3, 4)]
+
+
+def test_the_last_event_that_is_refused_is_given_up_with_the_next_that_is_taken(log: Path) -> None:
+    """Alone at the end of a log it is pending; nobody can tell yet whether all would be refused."""
+    refused = Answer("refused", reason="400")
+    recipient = Recipient(lambda batch: refused if "evt-006" in batch else TAKEN)
+    with export_of(log, recipient, events_max=1) as export:
+        assert not export.drain()
+        assert (export.report.sent, export.report.failed, export.pending()) == (5, 0, 1)
+        log_of(log, 1, begin=7)
+        assert export.drain()
+        assert (export.report.sent, export.report.failed, export.pending()) == (6, 1, 0)
+
+
 def test_a_receiver_that_goes_in_the_middle_of_the_parts_gives_nothing_up(log: Path) -> None:
     """The batch is sent again as a whole."""
     answers = iter([Answer("refused"), TAKEN, GONE])
