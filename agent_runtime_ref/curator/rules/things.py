@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from agent_runtime_ref.contracts.finding import PART_CHARACTERS_MAX
-from agent_runtime_ref.curator.rules.marker import document
+from agent_runtime_ref.curator.rules.marker import document, first, tables
 from agent_runtime_ref.curator.rules.text import HIDDEN
 
 __all__ = ["Thing", "anchor_in", "domain_of", "is_known", "is_nameless", "several", "slug_of", "thing_of"]
@@ -21,6 +21,9 @@ _JOINT = re.compile(r"\s*(?:,| and | or | nor |、|和|或者|或|以及)\s*(?:a
 _PHRASE_WORDS_MAX = 2
 _HAN_PHRASE_MAX = 5
 _JOINED_MAX = 6
+# Only what an item is made of or holds is cut out of its circumstances: "no plastic at home" has to find
+# plastic, while "no meetings on Fridays" and "emoji in chats" say something else without them.
+_OF_ITEMS = frozenset({"material", "color", "food"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +37,11 @@ class Thing:
 
 def thing_of(text: str, *, category: str | None = None, around: str = "") -> Thing:
     """Return the thing that folded `text` names; `around`, its clause, helps to find the domain."""
-    known = _known_in(text)
+    known = _known_in(text) or _known_of_item(text)
     if known is not None:
         return Thing(category or known.category, known.domain, known.slug)
     domain = domain_of(text) or domain_of(around) or "general"
-    return Thing(category or "preference", domain, slug_of(text))
+    return Thing(category or "preference", domain, slug_of(_without_circumstance(text)))
 
 
 def several(text: str) -> list[tuple[int, int]]:
@@ -81,6 +84,23 @@ def is_nameless(text: str) -> bool:
     return not any(word not in _empty() and word not in _pronouns() for word in _WORD.findall(text))
 
 
+def _known_of_item(text: str) -> Thing | None:
+    """Return a known thing that items have, behind words such as "stuff" and before where it holds."""
+    head = first(tables("things")["head"], text)
+    named = text if head is None else head[1]["what"]
+    found = first(tables("things")["noun"], named)
+    known = _known_in(named if found is None else found[1]["what"])
+    return known if known is not None and known.category in _OF_ITEMS else None
+
+
+def _without_circumstance(text: str) -> str:
+    """Return `text` up to where it holds, if what stands there has a word for what items are made of."""
+    head = first(tables("things")["head"], text)
+    named = "" if head is None else str(head[1]["what"])
+    words = (_known().get(word) for word in _WORD.findall(named))
+    return named if any(one is not None and one.category in _OF_ITEMS for one in words) else text
+
+
 def _known_in(text: str) -> Thing | None:
     """Return a known thing, if `text` is little more than its name: "plastic straws" is no plastic."""
     words = [word for word in _WORD.findall(text) if word not in _empty()]
@@ -102,6 +122,8 @@ def _bare_han(text: str) -> str:
 def slug_of(text: str) -> str:
     """Return the words that carry the meaning of `text`, joined; one that says so if there is none."""
     text = text.replace(HIDDEN, " ")
+    hollow = first(tables("things")["hollow"], text)
+    text = text if hollow is None else hollow[1]["what"]
     words = [word for word in _WORD.findall(text) if word not in _empty()] or _WORD.findall(text)
     if _HAN.search(text) is not None:
         return (_bare_han("".join(words)) or "".join(words) or "unnamed")[:_HAN_CHARACTERS_MAX].strip("-_.'")
