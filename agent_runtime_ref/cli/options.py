@@ -213,7 +213,7 @@ def require_store_file(address: str) -> None:
         UsageError: it is not.
     """
     scheme, _, name = address.partition(":")
-    if scheme not in ("sqlite", "jsonl", "file") or not name.strip() or "\0" in name:
+    if scheme not in ("sqlite", "jsonl", "file") or not name.strip() or "\0" in name or name.startswith("//"):
         return  # opening it says what is wrong with the address
     path = Path(name)
     if not path.exists():

@@ -16,6 +16,7 @@ from agent_runtime_ref.errors import (
 )
 from agent_runtime_ref.linting.documents import schema_findings
 from agent_runtime_ref.linting.findings import Finding, finding
+from agent_runtime_ref.store_address import shown
 from agent_runtime_ref.yaml_source import SourceDocument
 
 __all__ = ["lint_config", "stripped"]
@@ -77,7 +78,7 @@ def _store(path: Path, document: SourceDocument) -> Iterator[Finding]:
     value: Any = document.value
     address = value.get("store") if isinstance(value, Mapping) else None
     if isinstance(address, str) and address.partition(":")[:2] not in _STORES:
-        message = f"`{address}` names no kind of store that there is"
+        message = f"`{shown(address)}` names no kind of store that there is"
         yield finding("LINT-C-014", path, message, document.positions.place(("store",)))
 
 

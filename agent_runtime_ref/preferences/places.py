@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.errors import StoreAddressError
 from agent_runtime_ref.resources import data_home
+from agent_runtime_ref.store_address import shown
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -77,6 +78,8 @@ class Places:
         self._guard = threading.Lock()
         self._held: OrderedDict[str, GovernedMemory] = OrderedDict()
         scheme, _, rest = address.partition(":")
+        if scheme in ("file", "sqlite", "jsonl") and rest.startswith("//"):
+            raise StoreAddressError(shown(address), f"a file or folder is named without `//`; {_HELP}")
         if scheme == "file" and (not rest.strip() or "\0" in rest):
             raise StoreAddressError(address, f"a folder is missing; {_HELP}")
         self._folder = Path(rest) if scheme == "file" else None

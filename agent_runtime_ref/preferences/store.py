@@ -28,6 +28,7 @@ from agent_runtime_ref.preferences.places import Places, address_of
 from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, PURPOSE, Preference
 from agent_runtime_ref.preferences.relevance import in_domain, relevant
 from agent_runtime_ref.recall.embedding import Embedder, Vectors
+from agent_runtime_ref.store_address import shown
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -83,8 +84,8 @@ class PreferenceStore:
 
     @property
     def address(self) -> str:
-        """Where the preferences are."""
-        return self._places.address if self._memory is None else self._memory.store_url
+        """Where the preferences are, without a password."""
+        return shown(self._places.address) if self._memory is None else self._memory.store_url
 
     # --- writing -------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agent_runtime_ref.errors import StoreAddressError, StoreCapabilityError
+from agent_runtime_ref.store_address import shown
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.telemetry.logfile import Rotation
@@ -35,14 +36,14 @@ def open_store(
     scheme, colon, path = url.partition(":")
     if rotation is not None and log is None:
         problem = "there is no log file that could be rotated; name one with log, or leave rotation out"
-        raise StoreCapabilityError(url, problem)
+        raise StoreCapabilityError(shown(url), problem)
     if colon and scheme == "memory":
         if path:
-            raise StoreAddressError(url, "a store in memory has no path")
+            raise StoreAddressError(shown(url), "a store in memory has no path")
         return InMemoryStore(log=log, rotation=rotation)
     if colon and scheme in ("jsonl", "sqlite", "file"):
         if log is not None:
-            raise StoreCapabilityError(url, "it keeps its decision log itself; leave the log file out")
+            raise StoreCapabilityError(shown(url), "it keeps its decision log itself; leave the log file out")
         file = _file(url, scheme, path, must_exist=must_exist)
         # Late, because a command that reads no file must not pay for it.
         if scheme == "sqlite":
@@ -60,7 +61,7 @@ def open_store(
         return _postgres(url, log)
     if colon and scheme in ("redis", "rediss"):
         return _redis(url, log, must_exist=must_exist)
-    raise StoreAddressError(url, f"known are {KNOWN}")
+    raise StoreAddressError(shown(url), f"known are {KNOWN}")
 
 
 def _postgres(url: str, log: Path | None) -> Store:
@@ -92,24 +93,26 @@ def require_driver(url: str) -> None:
         StoreCapabilityError: the driver is not installed.
     """
     if not url.startswith("postgresql:"):
-        raise StoreAddressError(url, "write it as postgresql://USER@HOST:PORT/DATABASE")
+        raise StoreAddressError(shown(url), "write it as postgresql://USER@HOST:PORT/DATABASE")
     if any(find_spec(name) is None for name in ("psycopg", "psycopg_pool")):
         problem = "its driver is not installed; pip install '.[postgres]'"
         raise StoreCapabilityError("postgresql:", problem)
 
 
 def _file(url: str, scheme: str, path: str, *, must_exist: bool) -> Path:
+    if path.startswith("//"):
+        raise StoreAddressError(shown(url), f"a file is named without `//`, as in {_EXAMPLES[scheme]}")
     if not path.strip() or "\0" in path:
-        raise StoreAddressError(url, f"name a file, as in {_EXAMPLES[scheme]}")
+        raise StoreAddressError(shown(url), f"name a file, as in {_EXAMPLES[scheme]}")
     if path.strip() == ":memory:":
-        raise StoreAddressError(url, "a store in memory is memory:")
+        raise StoreAddressError(shown(url), "a store in memory is memory:")
     file = Path(path)
     if file.is_dir():
-        raise StoreAddressError(url, "this is a folder; name a file")
+        raise StoreAddressError(shown(url), "this is a folder; name a file")
     if not file.absolute().parent.is_dir():
-        raise StoreAddressError(url, f"there is no folder {file.absolute().parent}")
+        raise StoreAddressError(shown(url), f"there is no folder {file.absolute().parent}")
     if must_exist and not file.is_file():
-        raise StoreAddressError(url, "there is no such file")
+        raise StoreAddressError(shown(url), "there is no such file")
     if must_exist and not file.stat().st_size:
-        raise StoreAddressError(url, "the file is empty; there is no store in it")
+        raise StoreAddressError(shown(url), "the file is empty; there is no store in it")
     return file

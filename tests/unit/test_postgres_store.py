@@ -54,25 +54,48 @@ def store(postgres: PostgresProcess, database: str) -> Iterator[PostgresStore]:
     ("url", "expected"),
     [
         ("postgresql://u:secret@h:1/db", "postgresql://u@h:1/db"),
-        ("postgresql://h/db?user=u&password=secret", "postgresql://h/db?user=u"),
+        ("postgresql://h/db?user=u&password=secret", "postgresql://u@h/db"),
         ("postgresql:///db?sslpassword=secret", "postgresql:///db"),
+        ("postgresql://h:1,[::1]:2/d%20b?sslmode=require", "postgresql://h:1,[::1]:2/d%20b"),
+        ("postgresql:///db?host=/run/sockets", "postgresql://%2Frun%2Fsockets/db"),
+        ("postgresql://u:se?cret@h/db", "postgresql://u@h/db"),
+        ("postgresql://u:se#cret@h/db", "postgresql://u@h/db"),
         ("postgresql://u:secret@[::1/db", "postgresql:"),
-        ("postgresql://u:se@cret@h/db", "postgresql://u@h/db"),
+        ("postgresql://u:se@cret@h/db", "postgresql:"),
+        ("postgresql://u:se/cret@h/db", "postgresql:"),
+        ("postgresql://u:12/cret@h/db", "postgresql:"),
+        ("postgresql:u:secret@h", "postgresql:"),
+        ("postgresql://h/db?PASSWORD=secret", "postgresql:"),
+        ("postgresql://u:secret@h/%ff", "postgresql:"),
     ],
 )
 def test_an_address_is_shown_without_its_password(url: str, expected: str) -> None:
-    """What stands in errors, receipts and output has no password in it."""
+    """What stands in errors, receipts and output has no password in it, nor half of one."""
     assert shown(url) == expected
+    assert expected == "postgresql:" or shown(expected) == expected
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql:memory", "postgresql://u:secret@h:port/db?nonsense=1", "postgresql://h/d\0b"]
+    "url",
+    [
+        "postgresql:memory",
+        "postgresql://u:secret@h:port/db?nonsense=1",
+        "postgresql://h/d\0b",
+        "postgresql:u:secret@h",
+        "postgresql://u:se/cret@h/db",
+        "postgresql://u:12/cret@h/db",
+        "postgresql://u:se@cret@h/db",
+        "postgresql://u:secret@h:65536/db",
+        "postgresql://u:secret@h:secret/db",
+        "postgresql://u:secret@h/\ud800",
+    ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    """With a sentence that says how one is written, and without the password."""
+    """With a sentence that says how one is written, and without the password or half of it."""
     with pytest.raises(StoreAddressError, match="postgresql://USER@HOST") as raised:
         open_store(url)
     assert "secret" not in str(raised.value)
+    assert "cret@" not in str(raised.value)
 
 
 def test_a_log_file_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from agent_runtime_ref.cli.output import add_format, format_of, write
 from agent_runtime_ref.cli.parsers import example, instant, worded
 from agent_runtime_ref.cli.terminal import warn
 from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.store_address import shown
 
 if TYPE_CHECKING:
     from agent_runtime_ref.replay.log import Span
@@ -128,7 +129,7 @@ def _lines(report: Report, style: str) -> Iterator[str]:
 
 def _warn_of_nothing(report: Report, args: argparse.Namespace, span: Span) -> None:
     """Say that a replay over nothing says nothing: it must not pass for a change without effects."""
-    tally, where = report.tally, args.log if args.store is None else args.store
+    tally, where = report.tally, args.log if args.store is None else shown(args.store)
     if not tally.decisions:
         when = " in this span of time" if span != (None, None) else ""
         warn(f"no decision in {where}{when}; nothing was replayed, so nothing is known of the new policies")
