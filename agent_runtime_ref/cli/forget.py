@@ -54,8 +54,9 @@ def run(args: argparse.Namespace) -> int:
     style = format_of(args)
     with reported(style), opened(args) as memory:
         caller = caller_of(args, roles=(OPERATOR,))
-        receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
+        # Before the records: a decision about somebody who was forgotten makes his name a new key in the log.
         threads = Sessions(memory).forget(args.subject, caller=caller, dry_run=args.dry_run)
+        receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
         folder = pending_folder(memory)
         if folder is not None and not args.dry_run:
             forget_waiting(folder, args.tenant, args.subject)

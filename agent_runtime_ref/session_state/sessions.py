@@ -194,32 +194,52 @@ class Sessions:
             PolicyDeniedError: the caller may not have them removed; everything is as it was.
         """
         place = Place.of(thread_id, caller, self._root)
-        return self._cleared(place, caller) if place.folder.is_dir() else False
+        return self._cleared(place, caller.own_subject, caller) if place.folder.is_dir() else False
 
     def forget(self, subject: str, *, caller: Caller, dry_run: bool = False) -> int:
         """Remove every thread of a person, as part of forgetting him; returns how many there are or were.
 
+        That somebody may have the person erased is decided first, also where nothing is to go: how many
+        threads a person has is nobody else's to know.
+
         Raises:
             PolicyDeniedError: the caller is neither that person nor has a role that may erase.
         """
+        self._decide_removal(subject, caller)
         folder = user_folder(replace(caller, subject=subject), self._root)
         if not folder.is_dir():
             return 0
         threads = sorted(path.name for path in folder.iterdir() if path.is_dir())
         if not dry_run:
             for name in threads:
-                self._cleared(Place(self._root, folder.name, name), caller)
+                self._cleared(Place(self._root, folder.name, name), subject, caller)
             with suppress(OSError):  # somebody may have begun a thread meanwhile
                 folder.rmdir()
         return len(threads)
 
-    def _cleared(self, place: Place, caller: Caller) -> bool:
+    def _cleared(self, place: Place, person: str, caller: Caller) -> bool:
         with files.locked(place):
-            for life in files.found_in(place, LIFE_LINE):
+            lives = files.found_in(place, LIFE_LINE)
+            if not lives:  # damage must not make a removal that nobody decided
+                self._decide_removal(person, caller)
+            for life in lives:
                 self._forgotten(life, caller)
             return files.remove(place)
 
+    def _decide_removal(self, person: str, caller: Caller) -> None:
+        """Return if the policy lets the caller have `person` erased; the decision is logged, nothing goes.
+
+        Raises:
+            PolicyDeniedError: it does not.
+        """
+        self._memory.forget(subject=person, caller=caller, dry_run=True)
+
     def _forgotten(self, life: str, caller: Caller) -> ForgetReceipt:
+        """Have the records of a life removed; for callers who may act for the person whose life it is.
+
+        A life is nobody's name, so the policy takes it for the caller's own: it is the person that has to be
+        decided about before, by the place of the thread or by `_decide_removal`.
+        """
         return self._memory.forget(subject=life, caller=replace(caller, subject=life))
 
     def _standing(

@@ -102,3 +102,40 @@ def test_forgetting_a_person_takes_every_thread(sessions: Sessions, folder: Path
 
     assert len(list(folder.glob("*/*"))) == 1
     assert sessions.load(THREAD, caller=other).negative_hard == (finding("leather"),)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_nobody_else_has_a_person_forgotten(
+    sessions: Sessions, folder: Path, told: Told, dry_run: bool
+) -> None:
+    """A named caller without a role is refused on record: nothing goes, and nothing is counted for him."""
+    sessions.merge(THREAD, [finding("plastic")], caller=USER)
+
+    for person in ("user-42", "user-without-threads"):
+        with pytest.raises(PolicyDeniedError):
+            sessions.forget(person, caller=caller(principal_id="mallory"), dry_run=dry_run)
+
+    assert sessions.load(THREAD, caller=USER).negative_hard == (finding("plastic"),)
+    assert [one["event_type"] for one in told()].count("memory_forgotten") == 2
+    assert sessions.forget("user-42", caller=USER, dry_run=dry_run) == 1
+    assert bool(list(folder.glob("*/*/pt.json"))) == dry_run
+
+
+def test_a_damaged_thread_is_cleared_by_nobody_who_may_not_erase(
+    sessions: Sessions, folder: Path, told: Told
+) -> None:
+    """Where no life is found the person himself is decided about; an allowed clearing is on record too."""
+    anonymous = caller(principal_id="anonymous")
+    sessions.merge(THREAD, [finding("plastic")], caller=anonymous)
+    pt(folder).write_bytes(b"{")
+
+    with pytest.raises(PolicyDeniedError):
+        sessions.clear(THREAD, caller=anonymous)
+
+    assert pt(folder).read_bytes() == b"{"
+    sessions.merge(THREAD, [finding("plastic")], caller=USER)
+    (own,) = [path for path in folder.glob("*/*/pt.json") if path.read_bytes() != b"{"]
+    own.write_bytes(b"{")
+    before = len(told())
+    assert sessions.clear(THREAD, caller=USER)
+    assert [one["event_type"] for one in told()[before:]] == ["memory_forgotten"]
