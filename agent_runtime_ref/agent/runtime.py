@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
 from agent_runtime_ref.agent.layers import Context, Item, Layer, retrieved_items
-from agent_runtime_ref.agent.models import Model, OfflineModel
+from agent_runtime_ref.agent.models import Model
+from agent_runtime_ref.agent.parts import curator_over, model_of
 from agent_runtime_ref.agent.preferences import PreferenceLayer, preferences_over
 from agent_runtime_ref.agent.result import TurnResult
 from agent_runtime_ref.agent.session import RecordedCuration, SessionLayer, StandingOf
@@ -68,16 +70,19 @@ class AgentRuntime:
         session: SessionLayer,
         preferences: PreferenceLayer,
         tools: Sequence[Tool] = (),
-        owns_memory: bool = False,
+        owned: ExitStack | None = None,
     ) -> None:
-        """Put a runtime together from its parts; `open` does this from settings."""
+        """Put a runtime together from its parts; `open` does this from settings.
+
+        `owned` holds what is closed with it.
+        """
         self.memory = memory
         self._settings = settings
         self._model = model
         self._worker = worker
         self._session = session
         self._preferences = preferences
-        self._owns_memory = owns_memory
+        self._owned = ExitStack() if owned is None else owned
         self._steps = Steps(model, Tools([recall_tool(memory), preferences.tool(), *tools]), settings)
         self._static = (Item.of("instructions", settings.instructions),)
         self._begun: OrderedDict[tuple[str, str, str], None] = OrderedDict()
@@ -114,20 +119,19 @@ class AgentRuntime:
         """
         settings = config if isinstance(config, Settings) else load_settings(config)
         chosen = model_of(settings.agent) if model is None else model
-        own = memory is None
-        opened = GovernedMemory.from_settings(settings) if memory is None else memory
+        owned = ExitStack()
         try:
-            liked = PreferenceLayer(preferences or preferences_over(opened))
+            opened = owned.enter_context(GovernedMemory.from_settings(settings)) if memory is None else memory
+            if preferences is None:
+                preferences = owned.enter_context(preferences_over(opened))
+            liked = PreferenceLayer(preferences)
             session = SessionLayer(sessions or Sessions(opened), standing or liked.standing)
             if curation is None:
                 curation = curator_over(opened, session.sessions, liked.store)
             if sessions is not None:
                 curation = RecordedCuration(curation, sessions)
             worker = BackgroundWorker(opened, curation=curation, propose=propose, pending=pending_of(opened))
-            folder = pending_folder(opened)
-            if folder is not None:
-                worker.take_over(taken_over(folder))
-            return cls(
+            runtime = cls(
                 opened,
                 settings=settings.agent,
                 model=chosen,
@@ -135,11 +139,12 @@ class AgentRuntime:
                 session=session,
                 preferences=liked,
                 tools=tools,
-                owns_memory=own,
+                owned=owned,
             )
+            _take_over(worker, pending_folder(opened))  # last: it starts a thread and holds files
+            return runtime
         except BaseException:
-            if own:
-                opened.close()
+            owned.close()
             raise
 
     def run(self, message: str, *, caller: Caller, purpose: str = "answer_generation") -> TurnResult:
@@ -172,9 +177,8 @@ class AgentRuntime:
             if self._closed:
                 return
             self._closed = True
-        self._worker.close()
-        if self._owns_memory:
-            self.memory.close()
+        with self._owned:
+            self._worker.close()
 
     def __enter__(self) -> Self:
         return self
@@ -338,43 +342,15 @@ class AgentRuntime:
             raise DocumentValueError(f"message: must be at most {MESSAGE_CHARACTERS_MAX} characters long")
 
 
-def curator_over(memory: GovernedMemory, sessions: Sessions, preferences: PreferenceStore) -> Curation:
-    """Return the curator: with the judge that the environment names, else the rules.
-
-    Raises:
-        UsageError: the environment names a judge that cannot be asked.
-    """
-    from agent_runtime_ref.curator import Curator, ModelJudge
-
-    judge = ModelJudge.from_environment()
-    return Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
-
-
-def model_of(settings: AgentSettings) -> Model:
-    """Return the model that the settings name; the offline one where they name no endpoint.
-
-    Raises:
-        UsageError: an endpoint without a model, or an address that cannot be used; see `ChatEndpoint`.
-    """
-    import os
-
-    from agent_runtime_ref.errors import UsageError
-
-    chosen = settings.model
-    if chosen.endpoint is None:
-        return OfflineModel()
-    if chosen.name is None:
-        raise UsageError(
-            f"endpoint `{chosen.endpoint}` serves models by name; say which in agent.model.name, "
-            "AGENT_RUNTIME_MODEL_NAME or --model-name"
-        )
-    from agent_runtime_ref.agent.models.endpoint import EndpointModel
-    from agent_runtime_ref.chat_endpoint import ChatEndpoint
-
-    key = os.environ.get(chosen.key_variable) or None
-    return EndpointModel(
-        ChatEndpoint(chosen.endpoint, chosen.name, key, chosen.timeout_ms / 1000, chosen.attempts)
-    )
+def _take_over(worker: BackgroundWorker, folder: Path | None) -> None:
+    """Have the worker take up what processes that died left in `folder`; where that fails, it ends."""
+    if folder is None:
+        return
+    try:
+        worker.take_over(taken_over(folder))
+    except BaseException:
+        worker.close()
+        raise
 
 
 def _built(context: Context) -> Built:

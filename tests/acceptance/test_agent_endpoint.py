@@ -10,7 +10,7 @@ import pytest
 
 from agent_runtime_ref import AgentRuntime, GovernedMemory
 from agent_runtime_ref.agent.models.endpoint import EndpointModel
-from agent_runtime_ref.agent.runtime import model_of
+from agent_runtime_ref.agent.parts import model_of
 from agent_runtime_ref.chat_endpoint import ANSWER_BYTES_MAX, ChatEndpoint
 from agent_runtime_ref.config import AgentSettings, ModelSettings, load_settings
 from agent_runtime_ref.errors import DocumentError, UsageError

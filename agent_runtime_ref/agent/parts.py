@@ -1,0 +1,51 @@
+"""The parts of a runtime that settings and the environment choose."""
+
+from __future__ import annotations
+
+from agent_runtime_ref.agent.models import Model, OfflineModel
+from agent_runtime_ref.background import Curation
+from agent_runtime_ref.config import AgentSettings
+from agent_runtime_ref.preferences import PreferenceStore
+from agent_runtime_ref.runtime import GovernedMemory
+from agent_runtime_ref.session_state import Sessions
+
+__all__ = ["curator_over", "model_of"]
+
+
+def curator_over(memory: GovernedMemory, sessions: Sessions, preferences: PreferenceStore) -> Curation:
+    """Return the curator: with the judge that the environment names, else the rules.
+
+    Raises:
+        UsageError: the environment names a judge that cannot be asked.
+    """
+    from agent_runtime_ref.curator import Curator, ModelJudge
+
+    judge = ModelJudge.from_environment()
+    return Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
+
+
+def model_of(settings: AgentSettings) -> Model:
+    """Return the model that the settings name; the offline one where they name no endpoint.
+
+    Raises:
+        UsageError: an endpoint without a model, or an address that cannot be used; see `ChatEndpoint`.
+    """
+    import os
+
+    from agent_runtime_ref.errors import UsageError
+
+    chosen = settings.model
+    if chosen.endpoint is None:
+        return OfflineModel()
+    if chosen.name is None:
+        raise UsageError(
+            f"endpoint `{chosen.endpoint}` serves models by name; say which in agent.model.name, "
+            "AGENT_RUNTIME_MODEL_NAME or --model-name"
+        )
+    from agent_runtime_ref.agent.models.endpoint import EndpointModel
+    from agent_runtime_ref.chat_endpoint import ChatEndpoint
+
+    key = os.environ.get(chosen.key_variable) or None
+    return EndpointModel(
+        ChatEndpoint(chosen.endpoint, chosen.name, key, chosen.timeout_ms / 1000, chosen.attempts)
+    )
