@@ -29,6 +29,8 @@ __all__ = ["Built", "LateEnd", "Run", "RunGate", "RunRequest"]
 # They have ways in of their own: conversations are recalled, a profile begins a conversation.
 _NOT_RETRIEVED = frozenset({CONVERSATION, PROFILE_SNAPSHOT})
 _LAYERS = ("static", "session", "retrieved", "tool")
+# What `Run.built_payload` returns. What a file says beside it, such as another principal, is not believed.
+_BUILT = (*(f"{name}_items" for name in _LAYERS), "record_ids", "context_digest", "left_out")
 _Admitted = tuple[Question | None, Ruling]  # None: the message has nothing to search by
 
 
@@ -189,14 +191,16 @@ class RunGate:
 
         Returns whether anything was left to tell.
         """
-        if any(_ends(line, ended.decision_id) for read in (True, False) for line in self.reads.log(read)):
+        decision_id = self.words.safe(ended.decision_id)
+        if any(_ends(line, decision_id) for read in (True, False) for line in self.reads.log(read)):
             return False
         caller, about = ended.caller, subjects_named(ended.caller)
         call = self.recorder.call(caller, "search", trace_id=None, session_id=None, subjects=about)
-        facts = {"decision_id": ended.decision_id}
+        facts = {"decision_id": decision_id}
         events = [self._event(call, "run_failed", None, {"status": "interrupted", **facts})]
         if ended.built is not None:
-            events.insert(0, self._event(call, "context_layers_built", None, {**ended.built, **facts}))
+            built = {name: ended.built[name] for name in _BUILT if name in ended.built}
+            events.insert(0, self._event(call, "context_layers_built", None, {**built, **facts}))
         self.keep(call, events)
         return True
 

@@ -12,6 +12,8 @@ from typing import Any
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.enforcement.attributes import subjects_named
 from agent_runtime_ref.enforcement.gates import Gates
+from agent_runtime_ref.errors import DocumentValueError
+from agent_runtime_ref.telemetry.events import CATALOGUE, OWN_FACTS
 from agent_runtime_ref.telemetry.words import Words
 
 __all__ = ["tell"]
@@ -32,8 +34,10 @@ def tell(
     in a decision line, and go with the subject when it is forgotten.
 
     Raises:
+        DocumentValueError: the catalogue has no such event or field, or the field is one of `OWN_FACTS`.
         DecisionLogError: the log cannot be written.
     """
+    _require_catalogued(event_type, payload, named=[*(["keys"] if keys else ()), "decision_id"])
     recorder, attributes = gates.recorder, gates.attributes
     subjects = subjects_named(caller)
     call = recorder.call(caller, event_type, trace_id=None, session_id=None, subjects=subjects)
@@ -42,9 +46,25 @@ def tell(
         pseudonym, subject = attributes.pseudonyms.of, caller.own_subject
         shown["keys"] = [pseudonym(caller.tenant_id, subject, key) for key in keys]
     if decision_id is not None:
-        shown["decision_id"] = decision_id
+        shown["decision_id"] = attributes.words.safe(decision_id)
     event = recorder.event(call, event_type, None, shown, decides=False)
     recorder.keep([], [event], read=False, tenant_id=caller.tenant_id)
+
+
+def _require_catalogued(event_type: str, payload: Mapping[str, Any], *, named: Sequence[str]) -> None:
+    row = CATALOGUE.get(event_type)
+    if row is None:
+        raise _refused("event_type", f"`{event_type}` is no event of the catalogue")
+    for name in payload:
+        if name in OWN_FACTS:
+            raise _refused(name, "is a fact of the event itself, which nobody tells")
+    for name in (*payload, *named):
+        if name not in row.allowed:
+            raise _refused(name, f"is no field of the event {event_type}")
+
+
+def _refused(name: str, problem: str) -> DocumentValueError:
+    return DocumentValueError(f"event $.{name}: {problem}", path=f"$.{name}")
 
 
 def _shown(value: Any, words: Words) -> Any:

@@ -269,6 +269,8 @@ class GovernedMemory(OpenedMemory):
         other string that is no harmless identifier stands there as a digest.
 
         Raises:
+            DocumentValueError: the catalogue has no such event or field, or the field is a fact of the event
+                itself: its id, who did it, its place.
             DecisionLogError: the log cannot be written.
         """
         from agent_runtime_ref.enforcement.telling import tell

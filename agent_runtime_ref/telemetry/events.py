@@ -21,6 +21,8 @@ _PLACE = ("log_chain", "log_seq", "log_hash")
 # The gate's span, where the application traces: what is exported later is still found beside it.
 _SPAN = ("otel_trace_id", "otel_span_id")
 _WHO = ("event_id", "session_id", "tenant_id", "principal_id", "agent_id")
+# What the recorder says of an event by itself; whoever tells of one has no say in it.
+OWN_FACTS = frozenset((*_WHO, *_SPAN, *_PLACE))
 _DECISION = (
     "decision_id",
     "effect",

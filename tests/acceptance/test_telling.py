@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_runtime_ref import GovernedMemory
+from agent_runtime_ref.enforcement.runs import Built, LateEnd
+from agent_runtime_ref.errors import DocumentValueError
 from tests.support import TENANT, caller, events
 
 COUNTS = {"counts": {"negative_hard": 1}, "total": 1, "refused": 0}
@@ -48,7 +52,67 @@ def test_free_text_stands_as_a_digest(memory: GovernedMemory, trace: Path) -> No
     assert name.startswith("hmac:")
 
 
-def test_a_field_that_the_catalogue_lacks_is_a_mistake(memory: GovernedMemory) -> None:
-    """Content cannot slip into an event by a new field."""
-    with pytest.raises(AssertionError, match="content"):
-        memory.tell("session_constraints_merged", {"content": "x"}, caller=caller())
+@pytest.mark.parametrize(
+    ("event_type", "payload", "keys", "named"),
+    [
+        ("session_constraints_merged", {"content": "x"}, (), "content"),
+        ("curation_failed", {}, ("a:b",), "keys"),
+        ("news_of_tomorrow", {}, (), "event_type"),
+    ],
+)
+def test_what_the_catalogue_lacks_is_refused(
+    memory: GovernedMemory, event_type: str, payload: dict[str, Any], keys: Sequence[str], named: str
+) -> None:
+    """Content cannot slip into an event by a new field; the error names what is wrong."""
+    with pytest.raises(DocumentValueError, match=named) as raised:
+        memory.tell(event_type, payload, caller=caller(), keys=keys)
+
+    assert raised.value.path == f"$.{named}"
+    assert list(memory.log_lines()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["event_id", "session_id", "tenant_id", "principal_id", "agent_id", "otel_trace_id", "log_seq"],
+)
+def test_nobody_tells_in_the_name_of_another(memory: GovernedMemory, name: str) -> None:
+    """Who did it, where and when are facts of the event, and no part of what is told."""
+    with pytest.raises(DocumentValueError, match=name):
+        memory.tell("session_constraints_merged", {**COUNTS, name: "somebody-else"}, caller=caller())
+
+    assert list(memory.log_lines()) == []
+
+
+def test_a_decision_id_that_is_none_stands_as_a_digest(memory: GovernedMemory) -> None:
+    """It comes from outside as every other string does."""
+    memory.tell("session_constraints_merged", COUNTS, caller=caller(), decision_id="no plastic, please")
+
+    (line,) = memory.log_lines()
+    assert json.loads(line)["payload"]["decision_id"].startswith("hmac:")
+
+
+def test_a_context_that_a_file_tells_of_names_nobody(memory: GovernedMemory) -> None:
+    """Of what a process that died left, only the fields of a context enter the event."""
+    built = {"static_items": 1, "context_digest": "hmac:0", "principal_id": "somebody-else", "content": "x"}
+    assert memory.end_run(LateEnd(caller(), "no plastic, please", built))
+
+    entered, failed = (json.loads(line)["payload"] for line in memory.log_lines(read=True))
+    assert (entered["principal_id"], entered["static_items"]) == ("user-42", 1)
+    assert "content" not in entered
+    assert entered["decision_id"].startswith("hmac:")
+    assert failed["decision_id"] == entered["decision_id"]
+    assert not memory.end_run(LateEnd(caller(), "no plastic, please", built))
+
+
+def test_every_field_of_a_context_may_come_late(memory: GovernedMemory) -> None:
+    """Those that a turn tells of itself are those that are taken from a file."""
+    run = memory.begin_run("the queue", caller=caller(), purpose="answer_generation", limit=5)
+    built = run.built_payload(Built({"static": 1}, {}, (), "text"))
+    memory.end_run(LateEnd(caller(), "dec-late", built))
+
+    (entered,) = (
+        line["payload"]
+        for line in map(json.loads, memory.log_lines(read=True))
+        if line.get("event_type") == "context_layers_built"
+    )
+    assert {name: entered[name] for name in built} == built
