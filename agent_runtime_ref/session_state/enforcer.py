@@ -19,6 +19,7 @@ from agent_runtime_ref.session_state.current import Standing, TurnConstraints, c
 from agent_runtime_ref.session_state.items import ItemView, view_of
 from agent_runtime_ref.session_state.money import Money, Rates
 from agent_runtime_ref.session_state.state import GENERAL, SessionState
+from agent_runtime_ref.session_state.values import is_decisive
 from agent_runtime_ref.session_state.words import TEXT_CHARACTERS_MAX, same_thing, speaks_of
 
 __all__ = ["Enforced", "Enforcer", "Verdict"]
@@ -30,8 +31,6 @@ POINTS = {
     ("dislike", "soft"): -0.5,
 }
 _BUDGET_POINTS = -0.5  # above a soft budget
-# Attributes that have one value: what the description says besides is about something else.
-_DECISIVE = frozenset({"color", "colour", "brand", "size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,5 +208,6 @@ def _is_readable(view: ItemView) -> bool:
 
 def _hits(view: ItemView, rule: _Rule) -> bool:
     own = view.says_of(rule.category)
-    texts = own if own and rule.category.lower() in _DECISIVE else view.texts
+    # What the description says besides is then about something else.
+    texts = own if is_decisive(rule.category, own) else view.texts
     return any(speaks_of(text, rule.slug) for text in texts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from agent_runtime_ref.errors import DocumentTypeError
@@ -21,6 +22,11 @@ _NO_WORDS = frozenset(
     "id item_id sku url link href image images image_url thumbnail price currency seller_id rank".split()
 )
 _AMOUNTS = ("amount", "value", "price")
+# One name, written in either way.
+_SPELLINGS = {"color": ("color", "colour"), "colour": ("color", "colour")}
+# What holds no words; of anything else nobody knows what it holds.
+_WITHOUT_WORDS = int | float | Decimal | None
+_YES = frozenset({"yes", "true", "y", "是", "有"})
 _DEPTH_MAX = 8
 _PERCENT = re.compile(r"\s*\d{1,3}(?:[.,]\d{1,4})?\s*%\s*")
 
@@ -32,13 +38,13 @@ class ItemView:
     texts: tuple[str, ...]  # everything that is said of it
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name in lower case -> values
     price: tuple[Money, ...] = ()  # several where it is a range; empty where it says none
-    is_whole: bool = True  # False: there is more of it than was looked at
+    is_whole: bool = True  # False: there is more of it than could be looked at
 
     def says_of(self, category: str) -> tuple[str, ...]:
-        """Return the values of the attribute that is called as a category of constraints, if there is one."""
+        """Return the values of the attribute that is called as a category of constraints; blank ones not."""
         name = category.lower().replace("-", "_")
-        names = (name, f"{name}s", {"color": "colour", "colour": "color"}.get(name, name))
-        return next((self.attributes[one] for one in names if self.attributes.get(one)), ())
+        names = dict.fromkeys(f"{one}{end}" for one in _SPELLINGS.get(name, (name,)) for end in ("", "s"))
+        return tuple(value for one in names for value in self.attributes.get(one, ()) if value.strip())
 
 
 def view_of(item: Any) -> ItemView:
@@ -49,46 +55,75 @@ def view_of(item: Any) -> ItemView:
     """
     if not isinstance(item, Mapping):
         raise DocumentTypeError("item: must be a mapping, or be read by a function of yours (`view=`)")
-    attributes: dict[str, tuple[str, ...]] = {}
-    for part in (item, item.get("attributes"), item.get("specs")):
-        if isinstance(part, Mapping):
-            for name, value in part.items():
-                if str(name).lower() not in _NO_WORDS:
-                    values = tuple(text for text in _texts(value, 1) if text is not None)
-                    attributes.setdefault(str(name).lower(), values)
+    attributes: dict[str, list[str]] = {}
+    for name, value in _attributes(item, 0):
+        attributes.setdefault(name.lower(), []).extend(text for text in _texts(value, 1) if text is not None)
     texts = tuple(_texts(item, 0))
     return ItemView(
         texts=tuple(text for text in texts if text is not None),
-        attributes=attributes,
+        attributes={name: tuple(dict.fromkeys(values)) for name, values in attributes.items()},
         price=tuple(_price(item)),
         is_whole=None not in texts,
     )
 
 
+def _attributes(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of what stands anywhere in an item: no part of it has the only say.
+
+    Some shops write `{"name": "color", "value": "blue"}`.
+    """
+    if depth >= _DEPTH_MAX:
+        return
+    if isinstance(value, Mapping):
+        if isinstance(value.get("name"), str):
+            yield value["name"], value.get("value")
+        for name, inner in value.items():
+            if str(name).lower() not in _NO_WORDS:
+                yield str(name), inner
+                yield from _attributes(inner, depth + 1)
+    elif _is_listed(value):
+        for inner in value:
+            yield from _attributes(inner, depth + 1)
+
+
 def _texts(value: Any, depth: int) -> Iterator[str | None]:
-    """Yield every text below a value, and None for what is nested too deep to be looked at.
+    """Yield every text below a value, and None for what cannot be looked at: too deep, or of another kind.
 
     The name of a part is a text where the part only says yes or how much: `plastic: true`, `plastic: 40%`.
     """
     if isinstance(value, str):
         yield value
-    elif depth >= _DEPTH_MAX and isinstance(value, Mapping | Sequence | set | frozenset):
+    elif isinstance(value, Mapping) or _is_listed(value):
+        yield from [None] if depth >= _DEPTH_MAX else _texts_within(value, depth)
+    elif not isinstance(value, _WITHOUT_WORDS):
         yield None
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            if str(name).lower() not in _NO_WORDS:
-                if _is_share(inner):
-                    yield str(name)
-                yield from _texts(inner, depth + 1)
-    elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
+
+
+def _texts_within(value: Any, depth: int) -> Iterator[str | None]:
+    if not isinstance(value, Mapping):
         for inner in value:
             yield from _texts(inner, depth + 1)
+        return
+    for name, inner in value.items():
+        if not isinstance(name, str | _WITHOUT_WORDS):
+            yield None
+        elif str(name).lower() not in _NO_WORDS:
+            if _is_share(inner):
+                yield str(name)
+            yield from _texts(inner, depth + 1)
+
+
+def _is_listed(value: Any) -> bool:
+    """Tell whether a value can be gone through and still be there: bytes are no list, an iterator ends."""
+    return isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes | bytearray)
 
 
 def _is_share(value: Any) -> bool:
     if isinstance(value, str):
-        return _PERCENT.fullmatch(value) is not None and value.strip("0.,% ") != ""
-    return isinstance(value, int | float) and value > 0
+        return value.strip().lower() in _YES or (
+            _PERCENT.fullmatch(value) is not None and value.strip("0.,% ") != ""
+        )
+    return isinstance(value, int | float | Decimal) and value == value and value > 0
 
 
 def _price(item: Mapping[str, Any]) -> list[Money]:

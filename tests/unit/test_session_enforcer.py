@@ -195,6 +195,11 @@ def test_words_are_found_wherever_they_stand() -> None:
         ({"composition": {"cotton": 100, "plastic": 0}}, True),
         ({"composition": {"cotton": "100%", "plastic": "0%"}}, True),
         ({"plastic": False}, True),
+        ({"plastic": "yes"}, False),
+        ({"plastic": " True "}, False),
+        ({"plastic": "no"}, True),
+        ({"plastic": Decimal("0.4")}, False),
+        ({"plastic": Decimal("NaN")}, True),
         ({"no_plastic": True, "plastic_free": True, "non-plastic": 1}, True),
     ],
 )
@@ -221,6 +226,66 @@ def test_an_item_that_cannot_be_looked_at_whole_is_kept_out() -> None:
 
     assert [one.reasons for one in result.dropped] == [("not_readable",), ("not_readable",)]
     assert ids(enforced(finding("plastic", strength="soft"), items=hiding)) == ["long", "deep"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"title": "Blue dress", "color": ""},
+        {"title": "Blue dress", "color": " "},
+        {"title": "Blue dress", "color": "see photo"},
+        {"title": "Blue dress", "color": ["red", "see photo"]},
+        {"title": "Dress", "color": "", "attributes": {"color": "blue"}},
+        {"title": "Dress", "color": "red", "attributes": {"color": "blue"}},
+        {"title": "Dress", "color": "red", "specs": {"Colours": ["blue"]}},
+        {"title": "Dress", "color": "red", "variants": [{"color": "blue"}]},
+        {"title": "Dress", "color": "red", "attributes": [{"name": "color", "value": "blue"}]},
+    ],
+)
+def test_an_attribute_speaks_for_an_item_only_with_a_known_value(item: dict[str, Any]) -> None:
+    """A blank or empty phrase takes nothing from what the rest says, and one part nothing from another."""
+    result = enforced(finding("blue", category="color"), items=[item])
+
+    assert [one.reasons for one in result.dropped] == [("dislike:color:blue",)]
+
+
+@pytest.mark.parametrize(
+    ("category", "slug", "item", "is_kept"),
+    [
+        ("color", "blue", {"title": "Bag, goes with blue jeans", "Colour": "dark red"}, True),
+        ("color", "blue", {"title": "Bag for blue jeans", "color": "红色"}, True),
+        ("size", "large", {"title": "Large pattern shirt", "size": "M / L"}, True),
+        ("size", "large", {"title": "Large shirt", "size": "2 photos"}, False),
+        ("size", "large", {"title": "Large shirt", "size": "large"}, False),
+        ("brand", "acme", {"title": "Acme dress", "brand": "see label"}, False),
+    ],
+)
+def test_what_a_known_value_says_counts_before_the_description(
+    category: str, slug: str, item: dict[str, Any], is_kept: bool
+) -> None:
+    """Colors and sizes are known; no list of brands could be whole, so there every text counts."""
+    assert bool(enforced(finding(slug, category=category), items=[item]).items) == is_kept
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        b"Plastic box",
+        (word for word in ["plastic"]),
+        {"plastic": 1}.keys(),
+        object(),
+        {b"plastic": True},
+        [[bytearray(b"plastic")]],
+    ],
+    ids=["bytes", "generator", "keys", "object", "bytes as a name", "nested"],
+)
+def test_what_is_of_no_readable_kind_keeps_an_item_out(title: Any) -> None:
+    """Words in a form that nobody reads are words that somebody hid; numbers and nothing hold none."""
+    result = enforced(finding("plastic"), items=[{"id": "x", "title": title}])
+
+    assert [one.reasons for one in result.dropped] == [("not_readable",)]
+    plain = {"id": "x", "title": None, "weight": 1.5, "price": Decimal("2"), "new": True, "tags": ("tin",)}
+    assert ids(enforced(finding("plastic"), items=[plain])) == ["x"]
 
 
 def test_an_item_of_another_form_needs_a_reader() -> None:
