@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_runtime_ref.clock import Ids
@@ -12,7 +12,7 @@ from agent_runtime_ref.contracts import Caller, MemoryRecord, RetrievalQuery
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
 
-__all__ = ["OwnRecords", "own_records", "query_of"]
+__all__ = ["OwnRecords", "own_records", "query_of", "require_look"]
 
 PAGE = 100  # as many records as one read may return
 
@@ -71,3 +71,32 @@ def query_of(
         subject=caller.own_subject,
         kinds=kinds,
     )
+
+
+def require_look(
+    memory: GovernedMemory,
+    *,
+    caller: Caller,
+    as_operator: bool,
+    purpose: str,
+    classes: tuple[str, ...],
+    ids: Ids,
+) -> None:
+    """Return if the policy lets the caller's principal himself look at all about the caller's subject.
+
+    Whom he says he acts for does not count here: what is about somebody is shown to that person, and to an
+    operator who inspects. The decision is logged like that of any read.
+
+    Raises:
+        PolicyDeniedError, EngineFailureError, DecisionLogError: he may not, or nobody can say.
+    """
+    himself = replace(caller, subject=None)
+    if as_operator:
+        from agent_runtime_ref.enforcement.attributes import Inspection
+
+        inspection = Inspection(caller.principal_id, 1, tenant_id=caller.tenant_id)
+        memory.inspect(inspection, caller=himself)
+        return
+    # Of the caller, so that the query is about his subject; asked by the principal, who has to be it.
+    query = query_of(caller, purpose, classes, 1, kinds=(), ids=ids)
+    memory.read(query, caller=himself, operation="list")

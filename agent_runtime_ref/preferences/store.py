@@ -263,6 +263,10 @@ class PreferenceStore:
         """
         return None if is_anonymous(caller) else self._of(caller, creates=False)
 
+    def aside_of(self, caller: Caller) -> tuple[Path, ...]:
+        """Return the files of the caller's subject that were damaged and put aside; they hold his words."""
+        return () if self._memory is not None else tuple(self._places.aside_of(caller))
+
     def close(self) -> None:
         """Close what was opened here."""
         self._places.close()

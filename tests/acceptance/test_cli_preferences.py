@@ -10,7 +10,9 @@ import pytest
 
 from agent_runtime_ref import Caller, GovernedMemory, MemoryCandidate
 from agent_runtime_ref.preferences import PreferenceStore, persist_new_preferences
+from agent_runtime_ref.session_state import Sessions
 from tests.acceptance.command import Answer, Command
+from tests.constraining import finding
 from tests.support import candidate
 
 PLASTIC = "dislike:material:general:plastic"
@@ -179,6 +181,40 @@ def test_export_holds_everything_that_is_kept(command: Command, tmp_path: Path) 
     assert [one["key"] for one in document["preferences"]["preferences"]] == [PLASTIC]
     assert [one["value"] for part in document["records"] for one in part["records"]] == ["Prefers mornings"]
     assert document["user_id"] == "local-user"
+
+
+@pytest.mark.parametrize("keeps_preferences", [True, False])
+def test_an_export_is_for_the_user_and_for_an_operator(command: Command, keeps_preferences: bool) -> None:
+    """Another principal is refused before any file is read, whether there are preferences or not."""
+    alice = Caller("local", "alice", subject="alice")
+    if keeps_preferences:
+        add(command, "--user", "alice")
+    with GovernedMemory.open("memory:") as memory:
+        Sessions(memory).merge("t-1", [finding("plastic")], caller=alice)
+    words = ("preferences", "export", "--user", "alice")
+    refused = command(*words, "--principal", "mallory")
+    own, operators = command(*words), command(*words, "--principal", "op", "--role", "operator")
+
+    assert (refused.code, refused.document["reasons"]) == (1, ["subject_mismatch"])
+    assert "plastic" not in refused.out
+    assert [len(answer.document["sessions"]) for answer in (own, operators)] == [1, 1]
+
+
+def test_an_export_names_what_was_put_aside(command: Command, home: Path) -> None:
+    """Damaged files hold the user's words as well: he is told where they are, and of turns that wait."""
+    add(command)
+    with GovernedMemory.open("memory:") as memory:
+        sessions = Sessions(memory)
+        sessions.merge("t-1", [finding("plastic")], caller=USER)
+        for file in (*home.glob("preferences/*.json"), *home.glob("sessions/*/*/pt.json")):
+            file.write_text("{", encoding="utf-8")
+        sessions.load("t-1", caller=USER)
+    uncovered = "\n".join(command("preferences", "export").document["not_covered"])
+
+    assert "turns that wait" in uncovered
+    aside = list(home.rglob("*.damaged-*"))
+    assert len(aside) == 2
+    assert all(f"`{path}`" in uncovered for path in aside)
 
 
 def test_an_operator_exports_what_no_reader_is_shown(command: Command) -> None:

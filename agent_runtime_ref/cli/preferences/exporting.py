@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import OPERATOR, names_store, opened
+from agent_runtime_ref.cli.options import OPERATOR, names_store, opened, settings_of
 from agent_runtime_ref.cli.output import json_text, print_document
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of
@@ -28,6 +30,7 @@ _NOT_COVERED = (
     "the decision log, where the user stands under a pseudonym",
     "without the role operator: older wordings, what expired, and what waits for its review",
     "backups, and stores that the command was not told of",
+    "turns that wait to be worked on, beside the memory of the agent",
 )
 
 
@@ -40,6 +43,7 @@ def add_parser(subparsers: Any) -> None:
             "Write what is kept about a user into one JSON document: his preferences, the other records\n"
             "about him that he may read, in the store that is named too, the constraints and turns of his\n"
             "sessions and, for the local tenant, what he talked about. Its owner alone can read the file.\n"
+            "It is for the user himself and for an operator: another principal is refused.\n"
             "With --role operator also what no reader is shown: older wordings, what waits for its review."
         ),
         epilog=example("preferences export -o me.json", "preferences export --store sqlite:memory.db"),
@@ -53,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     caller = caller_of(args)
     target = None if args.output is None else _target(args.output)
     with reported(), preferences_of(args) as store:
+        with _gate(args, store, caller) as memory:
+            _require_look(memory, caller)
         document = {
             "kind": "personal_data_export",
             "tenant_id": caller.tenant_id,
@@ -61,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             "records": _records(args, store, caller),
             "sessions": _sessions(caller),
             "conversations": _conversations(caller),
-            "not_covered": list(_NOT_COVERED),
+            "not_covered": [*_NOT_COVERED, *_set_aside(store, caller)],
         }
     if target is None:
         print_document(document)
@@ -69,6 +75,47 @@ def run(args: argparse.Namespace) -> int:
     _write(target, json_text(document) + "\n")
     note(f"written to `{target}`")
     return DONE
+
+
+@contextmanager
+def _gate(args: argparse.Namespace, store: PreferenceStore, caller: Caller) -> Iterator[GovernedMemory]:
+    """Yield the memory whose policies say who may look, in whose log it stands then."""
+    from agent_runtime_ref.runtime import GovernedMemory
+
+    memory = store.memory_of(caller)
+    if memory is not None:
+        yield memory
+    elif names_store(args):
+        with opened(args) as memory:
+            yield memory
+    else:  # he has no preferences; his sessions are asked about all the same
+        settings = replace(settings_of(args), store="memory:")
+        with GovernedMemory.from_settings(settings, follow_policies=False) as memory:
+            yield memory
+
+
+def _require_look(memory: GovernedMemory, caller: Caller) -> None:
+    from agent_runtime_ref.clock import RandomIds
+    from agent_runtime_ref.preferences.paging import require_look
+
+    require_look(
+        memory,
+        caller=caller,
+        as_operator=OPERATOR in caller.roles,
+        purpose="answer_generation",
+        classes=_CLASSES,
+        ids=RandomIds(),
+    )
+
+
+def _set_aside(store: PreferenceStore, caller: Caller) -> list[str]:
+    """Return a sentence for each file about the user that was damaged and put aside."""
+    from agent_runtime_ref.session_state.places import sessions_folder, user_folder
+
+    threads = user_folder(caller, sessions_folder()).glob("*/*.damaged-*")
+    return [
+        f"`{path}`, which was damaged and put aside" for path in (*store.aside_of(caller), *sorted(threads))
+    ]
 
 
 def _preferences(store: PreferenceStore, caller: Caller) -> dict[str, Any]:
