@@ -26,6 +26,7 @@ from agent_runtime_ref.telemetry import diagnostics
 __all__ = ["Pending", "PendingFile", "Unkept", "Waiting", "forget_waiting", "taken_over"]
 
 _SUFFIX = ".pending"
+_DAMAGED = ".damaged"
 _ATTEMPTS = 5
 _NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, GovernanceError)
 
@@ -132,25 +133,24 @@ class PendingFile:
 
     def aside(self, waiting: Waiting) -> PendingFile:
         """Return the file of this turn alone, written now or when it was put aside before."""
-        turn = waiting.turn
-        path = self.path.with_name(turn.turn_id + _SUFFIX)
-        if path == self.path:
-            return self
-        file = PendingFile(path)
-        file.put(turn, waiting.built)
-        for name in sorted(waiting.done):
-            file.mark(turn.turn_id, done=name)
-        return file
+        path = self.path.with_name(waiting.turn.turn_id + _SUFFIX)
+        return self if path == self.path else _copied(waiting, path)
 
     def drop(self, dropped: Collection[str]) -> None:
         """Throw turns away, their words too; what waits besides is put into files of its own first."""
         for one in self.waiting:
             if one.turn.turn_id not in dropped:
-                self.aside(one).close()
+                self._beside(one).close()
         with self._lock:
             self._open.clear()
             self._failing(lambda: os.ftruncate(self._descriptor, 0))
         self.close()
+
+    def _beside(self, waiting: Waiting) -> PendingFile:
+        """Return a file of a turn alone that is not this one, even where this one is of that turn alone."""
+        aside = self.aside(waiting)
+        name = f"{waiting.turn.turn_id}-kept{_SUFFIX}"
+        return _copied(waiting, self.path.with_name(name)) if aside is self else aside
 
     def close(self) -> None:
         """Give the file up; it is removed where nothing waits in it, and its folder where that is empty."""
@@ -173,6 +173,15 @@ class PendingFile:
             act()
         except OSError as error:
             raise _unkept(self.path, error) from error
+
+
+def _copied(waiting: Waiting, path: Path) -> PendingFile:
+    """Return a file into which a turn was written as it stands."""
+    file = PendingFile(path)
+    file.put(waiting.turn, waiting.built)
+    for name in sorted(waiting.done):
+        file.mark(waiting.turn.turn_id, done=name)
+    return file
 
 
 def _made(path: Path) -> int:
@@ -209,13 +218,20 @@ def taken_over(folder: Path) -> Iterator[PendingFile]:
         if not _locked(descriptor) or not _is_still(path, descriptor):
             os.close(descriptor)
             continue
-        yield PendingFile(path, descriptor, _found(path))
+        try:
+            waiting = _found(path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        yield PendingFile(path, descriptor, waiting)
 
 
 def forget_waiting(folder: Path, tenant_id: str, subject: str) -> int:
     """Throw away what waits about a person in files of processes that died; returns how many turns that were.
 
     A process that lives does its own in a moment, or throws it away when it sees that somebody was forgotten.
+    Every such file is written anew, with what waits about others: finished turns, and lines that nobody can
+    read, stand in it until then. Whose the lines are that lie aside cannot be told, so they go too, aloud.
     """
     count = 0
     for file in taken_over(folder):
@@ -225,31 +241,37 @@ def forget_waiting(folder: Path, tenant_id: str, subject: str) -> int:
             if (one.turn.caller.tenant_id, one.turn.caller.own_subject) == (tenant_id, subject)
         }
         count += len(about)
-        if about:
+        try:
             file.drop(about)
-        else:
+        finally:
             file.close()
+    for path in sorted(folder.glob("*" + _DAMAGED)):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(str(path), f"it cannot be removed: {error.strerror}") from error
+        diagnostics.warning("pending_work_damaged_removed", path=str(path))
+    with suppress(OSError):  # something waits there, or there is no such folder
+        folder.rmdir()
     return count
 
 
 def _found(path: Path) -> list[Waiting]:
     """Return what waits in a file, oldest first; what is no line of ours is kept aside and told."""
     waiting: dict[str, Waiting] = {}
-    data = path.read_bytes()
-    lines = data.split(b"\n")
+    damaged: list[bytes] = []
     # The last line is empty, or was being written when the process died: then nothing was promised by it.
-    damaged = 0
-    for line in lines[:-1]:
+    for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             _apply(waiting, json.loads(line))
         except _NOT_OURS:
-            damaged += 1
+            damaged.append(line + b"\n")
     if damaged:
-        aside = path.with_suffix(".damaged")
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        diagnostics.error("pending_work_damaged", path=str(aside), lines=damaged)
+        aside = path.with_suffix(_DAMAGED)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(aside, flags, 0o600), "wb") as file:
+            file.writelines(damaged)
+        diagnostics.error("pending_work_damaged", path=str(aside), lines=len(damaged))
     return list(waiting.values())
 
 

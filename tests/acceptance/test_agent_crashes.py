@@ -289,6 +289,58 @@ def test_a_damaged_line_is_kept_aside(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "pending_work_damaged" in capsys.readouterr().err
 
 
+def test_only_what_cannot_be_read_is_kept_aside(tmp_path: Path) -> None:
+    """A turn that is understood is worked on, and its words stand nowhere but in its own file."""
+    file = PendingFile.in_folder(tmp_path, CountedIds())
+    file.put(turn("turn-1"), None)
+    file.close()
+    file.path.write_bytes(b"\xff\xfe\n" + file.path.read_bytes() + b"[]\n")
+
+    assert [one[0].turn_id for one in waiting(tmp_path)] == ["turn-1"]
+    (aside,) = tmp_path.glob("*.damaged")
+    assert aside.read_bytes() == b"\xff\xfe\n[]\n"
+    assert stat.S_IMODE(aside.stat().st_mode) == 0o600
+
+
+def test_what_nobody_can_read_goes_when_somebody_is_forgotten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be the forgotten person's: lines that lie aside, or still in a file, go for all, aloud."""
+    file = PendingFile.in_folder(tmp_path, CountedIds())
+    other = turn("turn-2", caller=caller(principal_id="user-7", roles=("reader",)), message="about cheese")
+    file.put(turn("turn-1"), None)
+    file.put(other, None)
+    file.close()
+    his, others = file.path.read_bytes().splitlines(keepends=True)
+    file.path.write_bytes(his.replace(b'"complete"', b'"made_up"') + others)
+    (tmp_path / "turn-2.pending").write_bytes(b"broken " + his + others)  # as if it lay aside as well
+    (tmp_path / "earlier.damaged").write_bytes(his)
+
+    assert forget_waiting(tmp_path, "tenant-acme", "user-42") == 0
+    assert not any(MESSAGE in path.read_text(encoding="utf-8") for path in tmp_path.iterdir())
+    assert list(tmp_path.glob("*.damaged")) == []
+    assert {one[0].message for one in waiting(tmp_path)} == {"about cheese"}
+    assert "pending_work_damaged_removed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("left", ["finished", "torn"])
+def test_what_is_left_of_a_turn_goes_with_its_person(tmp_path: Path, left: str) -> None:
+    """Also where nothing waits of it any more, or never did: the file has its words until it is empty."""
+    file = PendingFile.in_folder(tmp_path, CountedIds())
+    other = turn("turn-2", caller=caller(principal_id="user-7", roles=("reader",)), message="about cheese")
+    file.put(other, None)
+    file.put(turn("turn-1"), None)
+    if left == "finished":
+        file.finish("turn-1")
+    file.close()
+    if left == "torn":
+        os.truncate(file.path, file.path.stat().st_size - 5)
+
+    assert forget_waiting(tmp_path, "tenant-acme", "user-42") == 0
+    assert not any(MESSAGE in path.read_text(encoding="utf-8") for path in tmp_path.iterdir())
+    assert [one[0] for one in waiting(tmp_path)] == [other]
+
+
 def test_a_turn_is_put_aside_again_and_again(tmp_path: Path) -> None:
     """What fails in every process lies aside in one file, and costs each process one round of attempts."""
     url = f"sqlite:{tmp_path / 'memory.db'}"
