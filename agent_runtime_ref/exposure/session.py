@@ -134,24 +134,27 @@ def _only(session_id: str, tenant_id: str | None, tenants: Mapping[str | None, _
     )
 
 
-def _runs(events: list[Line]) -> Iterator[dict[str, Any]]:
-    """Yield each run that began in the session, with how it ended."""
-    runs: dict[str, dict[str, Any]] = {}
+def _runs(events: list[Line]) -> list[dict[str, Any]]:
+    """Return each run that began in the session, with how it ended; several may have one trace."""
+    runs: list[dict[str, Any]] = []
+    under_way: dict[str, list[dict[str, Any]]] = {}
     for event in events:
         kind, trace_id = event.get("event_type"), str(event.get("trace_id"))
         if kind == _BEGINS:
-            runs[trace_id] = {
+            run = {
                 "trace_id": trace_id,
                 "purpose": event["payload"].get("purpose"),
                 "started_at": event.get("timestamp"),
                 "ended_at": None,
                 "status": _OPEN,
             }
-        elif kind in _ENDS and trace_id in runs:
+            runs.append(run)
+            under_way.setdefault(trace_id, []).append(run)
+        elif kind in _ENDS and under_way.get(trace_id):
             told = event["payload"].get("status")
             status = told if isinstance(told, str) else str(kind).removeprefix("run_")
-            runs[trace_id] |= {"ended_at": event.get("timestamp"), "status": status}
-    yield from runs.values()
+            under_way[trace_id].pop().update(ended_at=event.get("timestamp"), status=status)
+    return runs
 
 
 def _sort_key(instant: object) -> str:

@@ -89,6 +89,31 @@ def test_runs_are_told_with_their_end() -> None:
     assert {one["purpose"] for one in runs} == {"planning"}
 
 
+def test_runs_under_one_trace_are_each_told() -> None:
+    """A caller may give several turns one trace; an end is that of the latest that is open."""
+    who = {"session_id": "session-1", "tenant_id": TENANT, "principal_id": "user-42"}
+    kinds = (
+        "run_start",
+        "run_complete",
+        "run_start",
+        "run_start",
+        "run_failed",
+        "run_complete",
+        "run_failed",
+    )
+    log: Any = FakeLog(
+        event_line(kind, who, trace_id="trace-1", at=f"2026-05-01T10:00:0{second}Z")
+        for second, kind in enumerate(kinds)
+    )
+
+    runs = session_export(log, "session-1", None).runs
+    assert [(one["started_at"][-3:], one["ended_at"][-3:], one["status"]) for one in runs] == [
+        ("00Z", "01Z", "complete"),
+        ("02Z", "05Z", "complete"),
+        ("03Z", "04Z", "failed"),
+    ]
+
+
 def test_a_session_that_is_called_as_its_subject_is_found(memory: GovernedMemory) -> None:
     """Such a name stands in the log as the subject's pseudonym; the tenant has to be named for it."""
     who = caller(subject="person-9", session_id="person-9")
