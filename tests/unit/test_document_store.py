@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_runtime_ref.errors import StoreDamagedError, StoreForeignError, StoreVersionError
+from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreForeignError, StoreVersionError
 from agent_runtime_ref.stores.base import Change, WriteBatch
 from agent_runtime_ref.stores.document import DocumentStore
 from agent_runtime_ref.stores.jsonl import files
@@ -76,6 +76,77 @@ def test_a_file_that_is_prepared_in_part_is_dropped(path: Path) -> None:
     path.with_name(f"{path.name}.new").write_bytes(path.read_bytes()[:40])
 
     assert {"mem-a"} == ids(DocumentStore(path))
+
+
+def interrupted(store: DocumentStore, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
+    """Do `work`, and end it when its log lines are on disk."""
+    kept = store._log.append
+
+    def appended(lines: Any, *, read: bool) -> None:
+        kept(lines, read=read)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._log, "append", appended)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["opened again", "still open"])
+def test_who_is_interrupted_behind_the_log_has_made_the_change(
+    path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """The log tells of it already: it is there at the next look, and the next change goes on from it."""
+    store = DocumentStore(path)
+    put(store, "mem-a")
+    interrupted(store, monkeypatch, lambda: put(store, "mem-b", "2"))
+    store = DocumentStore(path) if again else store
+
+    assert {"mem-a", "mem-b"} == ids(store)
+    put(store, "mem-c", "3")
+    assert {"mem-a", "mem-b", "mem-c"} == ids(store) == ids(DocumentStore(path))
+
+
+@pytest.mark.parametrize("then", ["look", "write", "key"])
+def test_who_is_interrupted_behind_the_log_has_forgotten(
+    path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """A forgetting that the log tells of is one, whatever the open store is asked next."""
+    store = DocumentStore(path)
+    store.commit(WriteBatch([Change(make_record("mem-a", subject="user-42"), exclusive=False)], ["{}"]))
+    key = store.subject_key(TENANT, "user-42", True)
+    interrupted(store, monkeypatch, lambda: _forget(store))
+    if then == "write":
+        put(store, "mem-b", "2")
+    elif then == "key":
+        assert key != store.subject_key(TENANT, "user-42", True)
+
+    assert ids(store) == ids(DocumentStore(path)) == ({"mem-b"} if then == "write" else set())
+    assert store.forgets() == 1
+
+
+def test_a_log_that_cannot_be_written_leaves_nothing_prepared(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds no line of the change, so nothing is left to be settled."""
+    store = DocumentStore(path)
+
+    def full(*_: object, **__: object) -> None:
+        raise DecisionLogError(str(path), "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._log, "append", full)
+        with pytest.raises(DecisionLogError):
+            put(store, "mem-a")
+
+    assert set() == ids(store)
+    assert not list(path.parent.glob("*.new"))
+
+
+def _forget(store: DocumentStore) -> None:
+    store.forget(
+        TENANT, "user-42", now_us=1, dry_run=False, lines_for=lambda counts: [json.dumps({"event_id": "e"})]
+    )
 
 
 def test_another_store_that_is_open_sees_the_end_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

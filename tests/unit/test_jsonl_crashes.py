@@ -304,6 +304,37 @@ def test_an_open_process_ends_what_another_began_to_forget(path, monkeypatch):
     assert ids(ask(other)) == ids(ask(JsonlStore(path))) == ["mem-1"]
 
 
+@pytest.mark.parametrize("then", ["open", "write", "key"])
+def test_who_is_interrupted_behind_the_log_has_forgotten(path, monkeypatch, then):
+    """The log tells of it already: who opens ends it, and so does the open store before its next change."""
+    store = JsonlStore(path)
+    put(store, make_record("own", subject=SUBJECT, content="apricot marmalade"))
+    store.subject_key(TENANT, SUBJECT, True)
+    kept = LogFile.append
+
+    def interrupted(self, *given: object, **more: object) -> None:
+        kept(self, *given, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogFile, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            forget(store)
+    expected = []
+    if then == "write":
+        put(store, make_record("mem-1"))
+        expected = ["mem-1"]
+    elif then == "key":
+        store.subject_key(TENANT, "user-9", True)
+    again = JsonlStore(path)
+
+    assert ids(ask(again)) == ids(ask(store)) == expected
+    assert again.forgets() == 1
+    assert again.subject_key(TENANT, SUBJECT, False) is None
+    assert (again.subject_key(TENANT, "user-9", False) is not None) is (then == "key")
+    assert b"apricot" not in b"".join(one.read_bytes() for one in path.parent.iterdir())
+
+
 def test_a_full_disk_stops_forgetting_before_it_is_announced(path, monkeypatch):
     """Nothing is logged, nothing is removed, and nothing half-written stays."""
     store = JsonlStore(path)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import token_bytes
 
-from agent_runtime_ref.errors import StoreDamagedError, StoreError, StoreForeignError
+from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreError, StoreForeignError
 from agent_runtime_ref.stores import relied
 from agent_runtime_ref.stores.base import CAPABILITIES, CommitOutcome, ForgetCounts, LogMode, WriteBatch
 from agent_runtime_ref.stores.document.contents import Contents, dumped, loaded
@@ -133,8 +133,13 @@ class DocumentStore(FileLogged):
         files.prepare(self._prepared, [dumped(contents, self._tenants)])
         try:
             self._log.append(lines, read=False)
+        except DecisionLogError:
+            self._drop()  # the log holds none of them
+            raise
         except BaseException:
-            self._drop()
+            # Whether the log holds them is not known here: the next look settles it as after the end of a
+            # process.
+            self._seen = None
             raise
         self._put_in_place(contents)
 

@@ -124,7 +124,9 @@ class JsonlStore(FileLogged):
             found = self._keys.find(tenant_id, subject)
             if found is not None or not create:
                 return found
-            with self._file_lock.exclusive():
+            with self._file_lock.exclusive() as is_first:
+                if is_first and self._file_lock.under_way:
+                    self._settle()  # else a forgetting that is ended later would put away the new key
                 return self._keys.add(tenant_id, subject)
 
     def store_key(self) -> bytes:
@@ -180,10 +182,11 @@ class JsonlStore(FileLogged):
         size, count = self._rewriting.prepare(header, self._tenants, (tenant_id, subject))
         try:
             self._log.append(lines, read=False)
-        except BaseException:
-            self._rewriting.drop()
+        except DecisionLogError:
+            self._rewriting.drop()  # the log holds none of them
             self._file_lock.under_way = False
             raise
+        # Whatever else ends this leaves both files and the mark: the next change first looks what was told.
         self._rewriting.put_in_place()
         self._file.replaced(header, size, count)
         self._file_lock.under_way = False
@@ -234,16 +237,20 @@ class JsonlStore(FileLogged):
         """Keep every other thread and process out, and have everything that any of them has kept."""
         with self._alone(), self._file_lock.exclusive() as is_first:
             if is_first:
-                if self._file_lock.under_way:
-                    self._rewriting.end(self._log_path)
-                self._file.catch_up()
-                self._file.repair()
-                if self._file_lock.under_way:
-                    self._take_back()
-                self._changed_at = self._log.last_number()
+                self._settle()
             yield
             if is_first:
                 self._changed_at = self._log.last_number()
+
+    def _settle(self) -> None:
+        """End or take back what was left in the middle, and have everything that was kept; under the lock."""
+        if self._file_lock.under_way:
+            self._rewriting.end(self._log_path)
+        self._file.catch_up()
+        self._file.repair()
+        if self._file_lock.under_way:
+            self._take_back()
+        self._changed_at = self._log.last_number()
 
     def _take_back(self) -> None:
         """Say of changes that were announced and did not come about that they did not; under the lock."""
