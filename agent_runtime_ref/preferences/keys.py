@@ -6,11 +6,11 @@ same parts make the same key, and a person who reads it reads words, in whatever
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from typing import Literal, NamedTuple, cast
 
+from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import PreferenceInvalidError
 
 __all__ = ["ANY_DOMAIN", "FRAMING", "Key", "Polarity", "part", "slug_of"]
@@ -18,8 +18,6 @@ __all__ = ["ANY_DOMAIN", "FRAMING", "Key", "Polarity", "part", "slug_of"]
 Polarity = Literal["like", "dislike"]
 # Of everywhere: what is said without a field, and what a question of any field is answered with.
 ANY_DOMAIN = "general"
-PART_CHARACTERS_MAX = 64
-_DIGEST_CHARACTERS = 8
 _POLARITIES = ("like", "dislike")
 _WORDS = re.compile(r"[^\W_]+")
 # Words that say that something is liked or not, how much, and who says it. At the beginning of a sentence and
@@ -94,22 +92,6 @@ class Key(NamedTuple):
     def opposite(self) -> Key:
         """The key of the same thing, liked where this one is disliked: both cannot be true of one person."""
         return self._replace(polarity="dislike" if self.polarity == "like" else "like")
-
-
-def part(text: str) -> str:
-    """Return `text` as a part of a key: folded, its words joined by hyphens; empty where it has no word.
-
-    What is too long is cut, and ends in a digest of the whole: two long texts that begin alike are two parts.
-    """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    whole = "-".join(_WORDS.findall(folded))
-    if len(whole) <= PART_CHARACTERS_MAX:
-        return whole
-    digest = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARACTERS]
-    room = PART_CHARACTERS_MAX - len(digest) - 1
-    # Whole words are kept as far as they go; one that alone is too long is cut.
-    begun = whole[:room] if whole[room] == "-" else whole[:room].rpartition("-")[0]
-    return f"{(begun or whole[:room]).strip('-')}-{digest}"
 
 
 def slug_of(content: str) -> str:

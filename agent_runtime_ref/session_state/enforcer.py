@@ -8,14 +8,15 @@ that is dropped comes back with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.contracts.finding import Amount
+from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import DocumentTypeError
 from agent_runtime_ref.session_state.budget import Bound, beyond, bound_of
-from agent_runtime_ref.session_state.current import Standing, TurnConstraints, current
+from agent_runtime_ref.session_state.current import Standing, current
 from agent_runtime_ref.session_state.items import ItemView, view_of
 from agent_runtime_ref.session_state.money import Money, Rates
 from agent_runtime_ref.session_state.state import GENERAL, SessionState
@@ -98,7 +99,7 @@ class Enforcer:
         self._view = view
         self._score = score
         self._rates = rates
-        self._domain = domain
+        self._domain = part(domain or "") or None
 
     def apply(
         self,
@@ -117,9 +118,10 @@ class Enforcer:
             DocumentError: an item or an argument cannot be read.
         """
         constraints = current()
-        rules = [rule for rule in _session_rules(constraints.state) if self._counts(rule)]
-        rules = _in_force(rules)
-        rules += [rule for rule in _standing_rules(constraints) if self._counts(rule)]
+        said = _in_force(
+            [rule for rule in _session_rules(constraints.state) if self._counts(rule)], self._domain
+        )
+        rules = said + [rule for rule in _standing_rules(constraints.standing, said) if self._counts(rule)]
         rules += [_Rule("dislike", "hard", "passed", GENERAL, word) for word in _words(exclude)]
         bounds = [*map(bound_of, constraints.state.budget)]
         if budget is not None:
@@ -177,27 +179,38 @@ def _session_rules(state: SessionState) -> list[_Rule]:
     return [_rule(finding, stated=finding.stated) for finding in state.findings if finding.amount is None]
 
 
-def _standing_rules(constraints: TurnConstraints) -> list[_Rule]:
-    """Return the standing preferences that the user said nothing about in this session.
+def _standing_rules(standing: Iterable[Standing], said: Iterable[_Rule]) -> list[_Rule]:
+    """Return the standing preferences of which the user said nothing else in this session.
 
-    His later word sets one aside for the session; what was inferred of him does not.
+    His later word to the contrary sets one aside for the session; a softer one of the same kind comes to it,
+    and what was inferred of him does nothing to it.
     """
-    said = {(rule.thing, rule.domain) for rule in _session_rules(constraints.state) if rule.stated}
-    rules = [_rule(one, stated=True) for one in constraints.standing]
-    return [rule for rule in rules if said.isdisjoint([(rule.thing, GENERAL), (rule.thing, rule.domain)])]
+    stated = {(rule.thing, rule.domain, rule.polarity) for rule in said if rule.stated}
+    rules = [_rule(one, stated=True) for one in standing]
+    return [rule for rule in rules if not any(one in stated for one in _contrary(rule))]
+
+
+def _contrary(rule: _Rule) -> Iterator[tuple[tuple[str, str], str, str]]:
+    opposite = "dislike" if rule.polarity == "like" else "like"
+    return ((rule.thing, domain, opposite) for domain in (GENERAL, rule.domain))
 
 
 def _rule(one: Standing, *, stated: bool) -> _Rule:
-    return _Rule(one.polarity, one.strength, one.category, one.domain, one.slug, stated)
+    domain = part(one.domain) or GENERAL
+    return _Rule(one.polarity, one.strength, one.category, domain, one.slug, stated)
 
 
-def _in_force(rules: Sequence[_Rule]) -> list[_Rule]:
-    """Return the rules of a session that count in the domain at hand: of two about one thing, the later."""
-    counted: dict[tuple[str, str], _Rule] = {}
+def _in_force(rules: Sequence[_Rule], domain: str | None) -> list[_Rule]:
+    """Return the rules of a session that count in `domain`: of two about one thing there, the later.
+
+    Where nobody said which domain it is, what was said of one takes nothing from what was said of another.
+    """
+    counted: dict[tuple[tuple[str, str], str], _Rule] = {}
     for rule in rules:
-        earlier = counted.get(rule.thing)
+        place = rule.thing, rule.domain if domain is None else domain
+        earlier = counted.get(place)
         if rule.stated or earlier is None or not earlier.stated:
-            counted[rule.thing] = rule
+            counted[place] = rule
     return list(counted.values())
 
 

@@ -141,6 +141,40 @@ def test_the_users_later_word_sets_a_standing_dislike_aside_for_this_session() -
     assert "box" not in ids(enforced(like("cotton"), standing=standing))
 
 
+def test_a_softer_word_of_the_same_kind_sets_no_standing_dislike_aside() -> None:
+    """Who would rather not have today what he never has has not said that he will take it."""
+    standing = (Preference("plastic"),)
+
+    assert "box" not in ids(enforced(finding("plastics", strength="soft"), standing=standing))
+    here = [like("plastic"), finding("plastic", domain="shoes", strength="soft")]
+    with in_turn(merge(SessionState(), here), standing):
+        assert "box" not in ids(Enforcer(domain="shoes").apply(ITEMS))
+        assert "box" in ids(Enforcer(domain="home").apply(ITEMS))
+
+
+def test_what_was_said_of_one_domain_lifts_nothing_of_another() -> None:
+    """Where nobody says what is picked, both count; the wall is the safe one of them."""
+    for said in (
+        [finding("plastic", domain="travel"), like("plastic", domain="home")],
+        [finding("plastic"), like("plastic", domain="home")],
+    ):
+        assert "box" not in ids(enforced(*said))
+    assert "box" in ids(enforced(finding("plastic", domain="home"), like("plastic", domain="home")))
+
+
+@pytest.mark.parametrize(
+    ("of_rule", "picked"),
+    [("home", "Home"), ("Home", "home"), ("pet-food", "pet food"), ("Pet_Food", "pet-food"), ("home", " ")],
+)
+def test_domains_are_compared_as_parts_of_keys(of_rule: str, picked: str) -> None:
+    """Case and the sign between words are no difference, and a domain without a word is none."""
+    with in_turn(merge(SessionState(), [finding("plastic", domain=of_rule)])):
+        assert "box" not in ids(Enforcer(domain=picked).apply(ITEMS))
+    with in_turn(SessionState(), [Preference("plastic", domain=of_rule)]):
+        assert "box" not in ids(Enforcer(domain=picked).apply(ITEMS))
+        assert "box" in ids(Enforcer(domain="garden").apply(ITEMS))
+
+
 def test_a_constraint_counts_in_its_domain() -> None:
     """Said of shoes it says nothing of boxes, where the application says what is picked; else it counts."""
     said = [finding("plastic", domain="shoes")]
