@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent_runtime_ref.contracts.caller import require_text
+from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX
 from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError
 
 __all__ = ["Amount", "Anchor", "Bound", "Finding", "Polarity", "Scope", "Strength"]
@@ -23,7 +24,6 @@ _CHOICES = {
     "strength": ("hard", "soft"),
     "anchor": ("none", "budget", "category"),
 }
-PART_CHARACTERS_MAX = 64
 CONTENT_CHARACTERS_MAX = 500
 KEYS_MAX = 16
 # A part of a derived key: letters and digits of any script, joined by hyphens or underscores; never a colon,

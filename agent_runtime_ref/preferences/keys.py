@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, cast
 from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import PreferenceInvalidError
 
-__all__ = ["ANY_DOMAIN", "FRAMING", "Key", "Polarity", "part", "slug_of"]
+__all__ = ["ANY_DOMAIN", "FRAMING", "Key", "Polarity", "slug_of"]
 
 Polarity = Literal["like", "dislike"]
 # Of everywhere: what is said without a field, and what a question of any field is answered with.

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, KEYS_MAX, Finding
+from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import DocumentError, PreferenceInvalidError
-from agent_runtime_ref.preferences.keys import ANY_DOMAIN, Key, part, slug_of
+from agent_runtime_ref.preferences.keys import ANY_DOMAIN, Key, slug_of
 
 __all__ = ["finding_of"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_runtime_ref.preferences.keys import ANY_DOMAIN, part
+from agent_runtime_ref.contracts.key_part import part
+from agent_runtime_ref.preferences.keys import ANY_DOMAIN
 from agent_runtime_ref.preferences.preference import Preference
 from agent_runtime_ref.recall.embedding import Vectors, similarity
 

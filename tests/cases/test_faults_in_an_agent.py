@@ -12,10 +12,10 @@ from agent_runtime_ref.agent import Answer
 from agent_runtime_ref.agent.models.base import ToolCall
 from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import Origin
+from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX, part
 from agent_runtime_ref.curator import Curator
 from agent_runtime_ref.errors import EngineFailureError, PreferenceInvalidError
 from agent_runtime_ref.preferences import PreferenceStore
-from agent_runtime_ref.preferences.keys import PART_CHARACTERS_MAX, part
 from agent_runtime_ref.session_state import Sessions
 from agent_runtime_ref.testing import NOW_US, CountedIds, FrozenClock
 from tests.constraining import budget

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import PreferenceInvalidError
 from agent_runtime_ref.preferences import Key
-from agent_runtime_ref.preferences.keys import part, slug_of
+from agent_runtime_ref.preferences.keys import slug_of
 from agent_runtime_ref.preferences.offered import finding_of
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from agent_runtime_ref.contracts.finding import PART_CHARACTERS_MAX
+from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX
 from agent_runtime_ref.curator.rules.marker import document, first, tables
 from agent_runtime_ref.curator.rules.text import HIDDEN
 
