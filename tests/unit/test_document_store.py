@@ -195,6 +195,49 @@ def test_a_second_damage_loses_nothing_of_the_first(path: Path) -> None:
     assert [one.read_text(encoding="utf-8") for one in kept] == ["damage 1", "damage 2"]
 
 
+def test_records_that_are_gone_are_missed_after_a_damage_too(path: Path) -> None:
+    """What lies aside says nothing of a file that is removed later: no empty store takes its place."""
+    put(DocumentStore(path), "mem-a")
+    path.write_text("damage", encoding="utf-8")
+    put(DocumentStore(path), "mem-b", "2")
+    assert path.with_name(f"{path.name}.damaged-1").exists()
+    path.unlink()
+    with pytest.raises(StoreDamagedError, match="its records are gone"):
+        DocumentStore(path)
+
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("step", ["prepare", "put_in_place"])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_process_that_ends_while_it_puts_aside(
+    path: Path, monkeypatch: pytest.MonkeyPatch, step: str, at: int
+) -> None:
+    """At whichever step: nothing of the damaged file is lost, and the next one opens the store."""
+    put(DocumentStore(path), "mem-a")
+    path.write_text("damage", encoding="utf-8")
+    kept, calls = getattr(files, step), []
+
+    def ending(*given: Any) -> None:
+        calls.append(given)
+        if len(calls) == at:
+            raise Ended
+        kept(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, step, ending)
+        with pytest.raises(Ended):
+            DocumentStore(path)
+    again = DocumentStore(path)
+    put(again, "mem-b", "2")
+
+    assert {"mem-b"} == ids(again) == ids(DocumentStore(path))
+    aside = list(path.parent.glob(f"{path.name}.damaged-*"))
+    assert aside
+    assert {"damage"} == {one.read_text(encoding="utf-8") for one in aside}
+    assert not list(path.parent.glob("*.new"))
+
+
 @pytest.mark.parametrize("text", ["not json", '{"format": "something else"}', "[1]"])
 def test_another_programs_file_is_left_as_it_is(path: Path, text: str) -> None:
     """What is no store and never was one is refused, and nothing is made beside it."""

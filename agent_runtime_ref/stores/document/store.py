@@ -162,15 +162,18 @@ class DocumentStore(FileLogged):
             StoreDamagedError: there is a log of records that are gone.
         """
         log = files.standing(self._log_path)
-        if log is not None and log.size > 0 and not self._beside("damaged-1").exists():
+        if log is not None and log.size > 0:
             raise StoreDamagedError(
                 str(self.path), f"its records are gone, and their log is there: `{self._log_path}`"
             )
+        self._begin()
+
+    def _begin(self) -> None:
         self._tenants.clear()
         self._replace(Contents.new())
 
     def _drop(self) -> None:
-        for path in (self._prepared, self._beside("keys.new")):
+        for path in (self._prepared, self._beside("keys.new"), self._beside("aside.new")):
             with suppress(FileNotFoundError):
                 path.unlink()
 
@@ -214,20 +217,28 @@ class DocumentStore(FileLogged):
         self._changed_at = self._log.last_number()
 
     def _read(self) -> tuple[Contents, dict[str, Tenant]]:
+        return loaded(self._bytes(), str(self.path))
+
+    def _bytes(self) -> bytes:
         try:
-            return loaded(self.path.read_bytes(), str(self.path))
+            return self.path.read_bytes()
         except OSError as error:
             raise StoreError(str(self.path), (error.strerror or str(error)).lower()) from error
 
     def _put_aside(self, error: StoreDamagedError) -> None:
-        """Give a damaged file another name, so that nothing of it is lost, and begin an empty one."""
+        """Keep a copy of a damaged file, so that nothing of it is lost, and put an empty one in its place.
+
+        The file never lacks its name meanwhile: where it does, its records are gone, and that is refused.
+        """
         names = (self._beside(f"damaged-{number}") for number in range(1, _ASIDE_MAX))
         aside = next((path for path in names if not path.exists()), None)
         if aside is None:
             raise error
-        files.put_in_place(self.path, aside)
+        copy = self._beside("aside.new")
+        files.prepare(copy, [self._bytes()])
+        files.put_in_place(copy, aside)
         diagnostics.error("store_put_aside", path=str(self.path), aside=str(aside))
-        self._make()
+        self._begin()
         self._changed_at = self._log.last_number()
 
     def _refuse_foreign(self) -> None:
