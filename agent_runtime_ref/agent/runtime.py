@@ -19,7 +19,7 @@ from agent_runtime_ref.agent.models import Model
 from agent_runtime_ref.agent.parts import curator_over, model_of
 from agent_runtime_ref.agent.preferences import PreferenceLayer, preferences_over
 from agent_runtime_ref.agent.result import TurnResult
-from agent_runtime_ref.agent.session import RecordedCuration, SessionLayer, StandingOf
+from agent_runtime_ref.agent.session import SessionLayer, StandingOf
 from agent_runtime_ref.agent.steps import Steps
 from agent_runtime_ref.agent.tools import Tool, Tools, recall_tool
 from agent_runtime_ref.background import (
@@ -128,9 +128,14 @@ class AgentRuntime:
             session = SessionLayer(sessions or Sessions(opened), standing or liked.standing)
             if curation is None:
                 curation = curator_over(opened, session.sessions, liked.store)
-            if sessions is not None:
-                curation = RecordedCuration(curation, sessions)
-            worker = BackgroundWorker(opened, curation=curation, propose=propose, pending=pending_of(opened))
+            worker = BackgroundWorker(
+                opened,
+                curation=curation,
+                curated_in=liked.store.memory_of,
+                exchanges=sessions,
+                propose=propose,
+                pending=pending_of(opened),
+            )
             runtime = cls(
                 opened,
                 settings=settings.agent,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from agent_runtime_ref.agent.layers import Item
-from agent_runtime_ref.background import Curation
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.session_state import Sessions, Standing, TurnConstraints, render
 
-__all__ = ["RecordedCuration", "SessionLayer", "StandingOf"]
+__all__ = ["SessionLayer", "StandingOf"]
 
 # What a user always or never wants, whichever store keeps it.
 StandingOf = Callable[[Caller], Iterable[Standing]]
@@ -38,18 +37,3 @@ class SessionLayer:
         """Return the constraints of the session as an item of its layer; none where there are none."""
         block = render(constraints.state)
         return (Item("constraints", block, block),) if block else ()
-
-
-class RecordedCuration:
-    """A curation that also keeps the exchange in the thread's turns.json, once it has been judged."""
-
-    def __init__(self, curation: Curation, sessions: Sessions) -> None:
-        self._curation = curation
-        self._sessions = sessions
-
-    def curate_turn(self, user_text: str, reply: str, *, caller: Caller) -> object:
-        """Judge the turn, keep it, and return what the judging came to."""
-        result = self._curation.curate_turn(user_text, reply, caller=caller)
-        if caller.session_id is not None:
-            self._sessions.add_turn(caller.session_id, user_text, reply or None, caller=caller)
-        return result

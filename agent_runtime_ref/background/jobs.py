@@ -1,4 +1,4 @@
-"""The work after a reply, in its order: how it ended, candidates and write gate, curation, compaction.
+"""The work after a reply, in its order: how it ended, candidates, curation, the exchange, compaction.
 
 A job is a name and a function of the turn that waits. What a policy refuses is a decision and no failure;
 what raises stays to be done again, and each job is written so that doing it twice changes nothing.
@@ -9,20 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Protocol
 
 from agent_runtime_ref.background.candidates import Proposer
 from agent_runtime_ref.background.compaction import Compaction
 from agent_runtime_ref.background.pending import Waiting
 from agent_runtime_ref.background.turn import Turn
-from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.curator.rules.text import asks_to_forget
 from agent_runtime_ref.enforcement.runs import LateEnd
 from agent_runtime_ref.runtime import GovernedMemory
+from agent_runtime_ref.telemetry.turns import Said, keeping
 
-__all__ = ["ENDED", "Curation", "Job", "jobs_of"]
+__all__ = ["ENDED", "CuratedIn", "Curation", "Exchanges", "Job", "jobs_of"]
 
 
 class Curation(Protocol):
@@ -32,14 +31,30 @@ class Curation(Protocol):
         """Split the turn into what holds for this session and what holds from now on, and keep both."""
 
 
+class Exchanges(Protocol):
+    """Where the exchanges of a thread are kept; `session_state.Sessions` is one."""
+
+    def add_turn(self, thread_id: str, user_text: str, reply: str | None, *, caller: Caller) -> object:
+        """Keep an exchange; the one that was added last is not kept twice."""
+
+
+# Which memory holds the standing preferences of a caller; None where there is none.
+CuratedIn = Callable[[Caller], GovernedMemory | None]
 Job = tuple[str, Callable[[Waiting], object]]
 # The process that answers a turn tells how it ended; only another one, after its death, has that left to do.
 ENDED = "ended"
 _FORGETTING = "forget_preference"
 
 
-def jobs_of(memory: GovernedMemory, *, propose: Proposer, curation: Curation | None) -> Sequence[Job]:
-    """Return the jobs of a turn over `memory`, in order."""
+def jobs_of(
+    memory: GovernedMemory,
+    *,
+    propose: Proposer,
+    curation: Curation | None = None,
+    curated_in: CuratedIn | None = None,
+    exchanges: Exchanges | None = None,
+) -> Sequence[Job]:
+    """Return the jobs of a turn over `memory`, in order; see `BackgroundWorker`."""
 
     def end(waiting: Waiting) -> object:
         turn = waiting.turn
@@ -51,28 +66,44 @@ def jobs_of(memory: GovernedMemory, *, propose: Proposer, curation: Curation | N
     def curate(waiting: Waiting) -> object:
         assert curation is not None
         turn = waiting.turn
-        if waiting.again and _was_curated(memory, turn):
+        if waiting.again and _was_curated(_kept_in(memory, curated_in, turn.caller), turn):
             return None
         if _FORGETTING in turn.tools and not asks_to_forget(turn.message):
             # The words that had something forgotten name it. A judge passes over them where they are known;
             # where they are not, they would teach it again.
             return None
-        caller = turn.caller
-        if caller.session_id == caller.trace_id:
-            # A turn without a conversation has one of its own that nobody will come back to.
-            caller = replace(caller, session_id=None)
-        return curation.curate_turn(turn.message, turn.reply, caller=caller)
+        with keeping(Said(turn.turn_id, turn.at_us)):
+            return curation.curate_turn(turn.message, turn.reply, caller=_in_conversation(turn.caller))
 
-    curating: list[Job] = [] if curation is None else [("curation", curate)]
-    return [(ENDED, end), ("candidates", write), *curating, ("compaction", Compaction(memory))]
+    def exchange(waiting: Waiting) -> object:
+        # A step of its own: whether the turn had to be curated, or was before it failed here, is no matter.
+        assert exchanges is not None
+        turn, caller = waiting.turn, _in_conversation(waiting.turn.caller)
+        if caller.session_id is None:
+            return None
+        return exchanges.add_turn(caller.session_id, turn.message, turn.reply or None, caller=caller)
+
+    jobs: list[Job] = [(ENDED, end), ("candidates", write)]
+    jobs += [] if curation is None else [("curation", curate)]
+    jobs += [] if exchanges is None else [("exchange", exchange)]
+    return [*jobs, ("compaction", Compaction(memory))]
 
 
-def _was_curated(memory: GovernedMemory, turn: Turn) -> bool:
-    """Say whether the log tells that what a turn says of its user was kept: again would count twice."""
+def _in_conversation(caller: Caller) -> Caller:
+    """Return the caller as of a thread; a turn without one has its own, that nobody will come back to."""
+    return replace(caller, session_id=None) if caller.session_id == caller.trace_id else caller
+
+
+def _kept_in(memory: GovernedMemory, curated_in: CuratedIn | None, caller: Caller) -> list[GovernedMemory]:
+    """Return where it may be on record that the caller's preferences changed."""
+    other = None if curated_in is None else curated_in(caller)
+    return [memory] if other is None or other is memory else [memory, other]
+
+
+def _was_curated(memories: Sequence[GovernedMemory], turn: Turn) -> bool:
+    """Say whether a log tells that what a turn says of its user was kept: again would count twice."""
     needle = '"event_type":"preferences_curated"'
-    events = (json.loads(line) for line in memory.log_lines() if needle in line)
-    since = instant(turn.at_us)
-    return any(
-        one["trace_id"] == turn.caller.trace_id and datetime.fromisoformat(one["timestamp"]) >= since
-        for one in events
-    )
+    events = (json.loads(line) for one in memories for line in one.log_lines() if needle in line)
+    named = {one.log_name(turn.turn_id) for one in memories}
+    # By its turn, not by its trace: a trace may have several, and a tool of the turn may change preferences.
+    return any(one["payload"].get("turn_id") in named for one in events)

@@ -179,8 +179,13 @@ def _copied(waiting: Waiting, path: Path) -> PendingFile:
     """Return a file into which a turn was written as it stands."""
     file = PendingFile(path)
     file.put(waiting.turn, waiting.built)
+    # What was begun is told too: whoever takes it up must know that it is done again.
+    for name in sorted(waiting.begun):
+        file.mark(waiting.turn.turn_id, begun=name)
     for name in sorted(waiting.done):
         file.mark(waiting.turn.turn_id, done=name)
+    if waiting.attempts:
+        file.mark(waiting.turn.turn_id, attempts=waiting.attempts)
     return file
 
 

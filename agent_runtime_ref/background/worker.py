@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.background.candidates import Proposer, conversation_of
-from agent_runtime_ref.background.jobs import ENDED, Curation, Job, jobs_of
+from agent_runtime_ref.background.jobs import ENDED, CuratedIn, Curation, Exchanges, Job, jobs_of
 from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting
 from agent_runtime_ref.background.turn import Turn
 from agent_runtime_ref.errors import (
@@ -54,13 +54,20 @@ class BackgroundWorker:
         memory: GovernedMemory,
         *,
         curation: Curation | None = None,
+        curated_in: CuratedIn | None = None,
+        exchanges: Exchanges | None = None,
         propose: Proposer = conversation_of,
         pending: Pending | None = None,
         jobs: Sequence[Job] | None = None,
     ) -> None:
-        """Work over `memory`; turns that wait are written down in `pending`, and `jobs` replaces the work."""
+        """Work over `memory`; turns that wait are written down in `pending`, and `jobs` replaces the work.
+
+        `curated_in` says where `curation` keeps standing preferences, if not in `memory`; `exchanges` keep
+        what was said in the thread.
+        """
         self._memory = memory
-        self._jobs = jobs_of(memory, propose=propose, curation=curation) if jobs is None else tuple(jobs)
+        made = jobs_of(memory, propose=propose, curation=curation, curated_in=curated_in, exchanges=exchanges)
+        self._jobs = made if jobs is None else tuple(jobs)
         self.pending = Unkept() if pending is None else pending
         self._tasks: deque[_Task] = deque()
         self._failed: deque[_Task] = deque()  # to be tried again

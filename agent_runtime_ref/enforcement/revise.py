@@ -31,6 +31,7 @@ from agent_runtime_ref.errors import (
 )
 from agent_runtime_ref.stores.attributes import TRUST_RANKS
 from agent_runtime_ref.stores.base import Head, Store, WriteBatch
+from agent_runtime_ref.telemetry import turns
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import event_text
@@ -173,7 +174,9 @@ class RevisionGate:
         against = tuple(dict.fromkeys(key for one in wanted.revisions for key in one.contradicts))
         found = self._removals.found(call, Meant(what.memory_class, against))
         taken = self._taken(call, wanted.revisions, found, active) if wanted.revisions else []
-        told = self._curated(call, _counts(wanted, taken), wanted.keys)
+        said = turns.said()
+        of_turn = {} if said is None else {"turn_id": self._attributes.words.safe(said.turn_id)}
+        told = self._curated(call, _counts(wanted, taken), wanted.keys, of_turn)
         events = [event for one in taken for event in _events(one)]
         lines = [one.verdict.line for one in taken]
         lines += [removal.line for one in taken for removal in one.removals]
@@ -270,15 +273,17 @@ class RevisionGate:
             return []
         removals = self._removals.decided(call, records, tombstones=what.tombstones)
         keys = tuple(dict.fromkeys(one.key for one in records if one.key is not None))
-        told = self._curated(call, {"removed": len(records)}, keys)
+        told = self._curated(call, {"removed": len(records)}, keys, {})
         batch = WriteBatch([], now_us=call.at_us, rejected=[one.rejected for one in removals])
         self._commit(call, [one.line for one in removals], [*(one.event for one in removals), told], batch)
         return [Removed(one.record, one.decision) for one in removals]
 
-    def _curated(self, call: Call, counts: Mapping[str, int], keys: Sequence[str]) -> Event:
+    def _curated(
+        self, call: Call, counts: Mapping[str, int], keys: Sequence[str], of_turn: Mapping[str, str]
+    ) -> Event:
         caller, pseudonym = call.caller, self._attributes.pseudonyms.of
         masks = [pseudonym(caller.tenant_id, caller.own_subject, key) for key in keys]
-        payload: dict[str, Any] = {"counts": dict(counts), "keys": masks}
+        payload: dict[str, Any] = {"counts": dict(counts), "keys": masks, **of_turn}
         return self._recorder.event(call, "preferences_curated", None, payload, decides=False)
 
     def _commit(self, call: Call, lines: Sequence[str], events: Sequence[Event], batch: WriteBatch) -> None:

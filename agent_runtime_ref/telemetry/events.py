@@ -184,7 +184,7 @@ _ROWS = (
     EventType(
         "preferences_curated",
         "what was found of a user was put into the long-term preferences, or one of them taken back",
-        ("counts", "keys"),
+        ("counts", "keys", "turn_id"),
     ),
     EventType(
         "curation_failed",

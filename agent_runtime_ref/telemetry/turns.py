@@ -3,6 +3,9 @@
 A turn of the runtime reads and writes through the same gates as everybody. What it adds is in a context
 variable: a read inside it leaves `context_layers_built` to the turn, and every event is also handed to it.
 Nothing of a turn that runs beside it, in another thread or task, is seen here.
+
+So is the turn of which what was said is being kept, behind its reply: what the gates then write says which
+turn it is of, and what was taken back since stays so.
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from agent_runtime_ref.telemetry.events import Event
 
-__all__ = ["Told", "current", "inside"]
+__all__ = ["Said", "Told", "current", "inside", "keeping", "said"]
 
 
 class Told:
@@ -49,3 +53,29 @@ def inside(told: Told) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A turn of which what was said is being kept."""
+
+    turn_id: str
+    at_us: int  # when the message came
+
+
+_SAID: ContextVar[Said | None] = ContextVar("agent_runtime_ref_said", default=None)
+
+
+def said() -> Said | None:
+    """Return the turn of which something is being kept in this context; None where nothing is."""
+    return _SAID.get()
+
+
+@contextmanager
+def keeping(turn: Said) -> Iterator[None]:
+    """Have what is written in the block be of `turn`."""
+    token = _SAID.set(turn)
+    try:
+        yield
+    finally:
+        _SAID.reset(token)
