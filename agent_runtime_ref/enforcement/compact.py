@@ -2,8 +2,9 @@
 
 What repeats what is found by a governed read, so nobody's records are looked at that the caller may not see.
 Of records that say the same about the same subject, in the same class, of the same kind, under the same key
-and with the same trust, the earliest stays and takes over where the others came from. The write policy is
-asked about each of the others, and whatever it lets go goes in one transaction with the lines that say so.
+and with the same trust and retention, the one that lasts longest stays and takes over where the others came
+from (see `uniting`). The write policy is asked about each of the others, and whatever it lets go goes in one
+transaction with the lines that say so.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.removals import PATH, Removal, Removals
 from agent_runtime_ref.enforcement.review_document import candidate_of
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
+from agent_runtime_ref.enforcement.uniting import groups_of, united
 from agent_runtime_ref.errors import (
     DuplicateRecordError,
     EngineFailureError,
@@ -37,9 +39,6 @@ from agent_runtime_ref.telemetry.otel import gate_span
 __all__ = ["Compacted", "CompactionGate"]
 
 ROUNDS_MAX = 100  # of one call; what is left then is found by the next
-LABELS_MAX, LABEL_CHARACTERS_MAX, PARENTS_MAX = 64, 256, 256
-# Two secrets that were redacted look the same and are not.
-_REDACTED = "[redacted:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Records that say the same, the earliest first."""
+    """Records that say the same, the one that stays first."""
 
     records: tuple[MemoryRecord, ...]
 
@@ -183,9 +182,9 @@ class CompactionGate:
     def _attempted(self, call: Call, groups: Sequence[_Group], done: Compacted) -> Compacted:
         others = [one for group in groups for one in group.others]
         removals = self._removals.decided(call, others, tombstones=False, repeats=True)
-        children = {one.memory_id for one in others if self._store.children(one.tenant_id, [one.memory_id])}
-        gone = [one for one in removals if one.record.memory_id not in children]
-        stays = [one.record for one in removals if one.record.memory_id in children]
+        parents = self._parents(call.caller.tenant_id, others)
+        gone = [one for one in removals if one.record.memory_id not in parents]
+        stays = [one.record for one in removals if one.record.memory_id in parents]
         changes = [change for group in groups if (change := self._united(call, group)) is not None]
         changes += [_superseded(record) for record in stays]
         self._commit(call, groups, removals, gone, stays, changes)
@@ -197,16 +196,22 @@ class CompactionGate:
             done.refused,
         )
 
+    def _parents(self, tenant_id: str, records: Sequence[MemoryRecord]) -> set[str]:
+        """Return the ids that others were derived from, these among them; in two looks."""
+        children = self._store.children(tenant_id, [one.memory_id for one in records])
+        found = self._store.fetch(tenant_id, children) if children else []
+        return {one for record in found for one in record.derived_from}
+
     def _united(self, call: Call, group: _Group) -> Change | None:
-        """Return the earliest record with where all of them came from; None where that says nothing new."""
+        """Return what stays with what it takes over; None where that says nothing new."""
         kept = group.records[0]
-        united = replace(kept, scope=_labels(group.records), derived_from=_parents(group.records))
-        if united == kept:
+        over = united(group.records)
+        if over == kept:
             return None
         digest = dedup_digest(self._store.store_key(), candidate_of(kept, revision_mode="append"))
         holder = self._store.find_duplicate(kept.tenant_id, [digest], call.at_us).get(digest)
         return Change(
-            record=united,
+            record=over,
             dedup=digest if holder == kept.memory_id else None,
             exclusive=False,
             queued=Queued(kept, None, None, None),
@@ -242,32 +247,19 @@ def _superseded(record: MemoryRecord) -> Change:
     return Change(record=over, exclusive=False, queued=Queued(record, None, None, None))
 
 
-def _sameness(record: MemoryRecord) -> tuple[str | None, ...]:
-    """Return what exact repetitions share. A key is a place of its own, which a replacement looks for."""
-    about = (record.tenant_id, record.subject, record.memory_class, record.kind, record.key)
-    return (*about, record.trust_level, record.content)
-
-
 def _repeated(records: Sequence[MemoryRecord], limit: int) -> list[int]:
-    """Return the places of records that say the same, group by group, the earliest of each first."""
-    groups: dict[tuple[str | None, ...], list[int]] = {}
-    for place, record in enumerate(records):
-        if _REDACTED not in record.content:
-            groups.setdefault(_sameness(record), []).append(place)
+    """Return the places of records that say the same, group by group, what stays of each first."""
     chosen: list[int] = []
-    for places in groups.values():
+    for places in groups_of(records):
         room = limit - len(chosen)
-        if len(places) > 1 and room > 1:
-            chosen += sorted(places, key=lambda place: _age(records[place]))[:room]
+        if room > 1:
+            chosen += places[:room]
     return chosen
 
 
 def _grouped(records: Sequence[MemoryRecord]) -> list[_Group]:
     """Return what the policy let through of the chosen records, in groups of at least two."""
-    groups: dict[tuple[str | None, ...], list[MemoryRecord]] = {}
-    for record in records:
-        groups.setdefault(_sameness(record), []).append(record)
-    return [_Group(tuple(sorted(one, key=_age))) for one in groups.values() if len(one) > 1]
+    return [_Group(tuple(records[place] for place in places)) for places in groups_of(records)]
 
 
 def _by_subject(groups: Sequence[_Group]) -> list[list[_Group]]:
@@ -276,29 +268,3 @@ def _by_subject(groups: Sequence[_Group]) -> list[list[_Group]]:
         [one for one in groups if (one.records[0].subject is None) is shared] for shared in (False, True)
     ]
     return [one for one in apart if one]
-
-
-def _age(record: MemoryRecord) -> tuple[Any, str]:
-    return record.created_at, record.memory_id
-
-
-def _labels(records: Sequence[MemoryRecord]) -> tuple[str, ...]:
-    """Return the labels of all records, and the sources, provenances and origins that the first one lacks."""
-    kept, *others = records
-    labels = dict.fromkeys(label for record in records for label in record.scope)
-    for name in ("source", "provenance"):
-        for record in others:
-            value = getattr(record, name)
-            if value != getattr(kept, name):
-                labels[f"{name}:{value}"] = None
-    own = None if kept.origin is None else kept.origin.source_id
-    for record in others:
-        if record.origin is not None and record.origin.source_id != own:
-            labels[f"origin:{record.origin.source_id}"] = None
-    return tuple(one for one in labels if len(one) <= LABEL_CHARACTERS_MAX)[:LABELS_MAX]
-
-
-def _parents(records: Sequence[MemoryRecord]) -> tuple[str, ...]:
-    own = {record.memory_id for record in records}
-    parents = dict.fromkeys(one for record in records for one in record.derived_from if one not in own)
-    return tuple(parents)[:PARENTS_MAX]

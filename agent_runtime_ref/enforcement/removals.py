@@ -87,7 +87,7 @@ class Removals:
     ) -> list[Removal]:
         """Return one removal for each of `records`; with `tombstones` their content is known when it returns.
 
-        `repeats` says that each repeats an earlier record of the same trust, which stays.
+        `repeats` says that each repeats another record of the same trust, which stays.
 
         Raises:
             PolicyDeniedError: the policy refuses one of them; the refusal is on record, and nothing may go.

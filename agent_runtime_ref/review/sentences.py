@@ -43,7 +43,7 @@ _NAMES = {
 _YES_NO = {
     "provenance_known": ("known provenance", "unknown provenance"),
     "outranked": ("a better record beside it", "no better record beside it"),
-    "repeats": ("an earlier record that says the same", "no earlier record that says the same"),
+    "repeats": ("another record that says the same", "no other record that says the same"),
     "tombstoned": ("content that was forgotten", "content that was never forgotten"),
     "duplicate": ("the same memory active already", "no such memory active"),
     "derived": ("other records behind it", "no other records behind it"),

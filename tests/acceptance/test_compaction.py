@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import AgentRuntime, GovernedMemory, PolicyDeniedError
-from agent_runtime_ref.enforcement import compact
+from agent_runtime_ref.clock import instant
+from agent_runtime_ref.contracts import MemoryRecord
+from agent_runtime_ref.enforcement import compact, uniting
 from agent_runtime_ref.enforcement.attributes import Inspection
-from agent_runtime_ref.testing import CountedIds, FrozenClock
+from agent_runtime_ref.stores.in_memory import InMemoryStore
+from agent_runtime_ref.testing import NOW_US, CountedIds, FrozenClock
 from tests.postgres import OPERATOR, PostgresProcess
 from tests.support import caller, candidate, events, note, query
 
@@ -49,8 +52,8 @@ def shown(memory: GovernedMemory) -> list[Any]:
     return [hit.record for hit in memory.read(query(), caller=caller()).hits]
 
 
-def test_repetitions_are_merged_into_the_earliest(every_store: str) -> None:
-    """One record stays, the earliest, with the provenance of all; a second compaction finds nothing."""
+def test_repetitions_are_merged_into_what_lasts_longest(every_store: str) -> None:
+    """One record stays, the last, with the provenance of all; a second compaction finds nothing."""
     clock = FrozenClock()
     with GovernedMemory.open(every_store, clock=clock, ids=CountedIds()) as memory:
         ids = []
@@ -58,16 +61,92 @@ def test_repetitions_are_merged_into_the_earliest(every_store: str) -> None:
             ids += written(memory, one)
             clock.advance(seconds=1)
         own = written(memory, "first_rule", "second_rule", subject="user-42")
+        alone = {record.memory_id: record for record in shown(memory)}
         done = memory.compact(caller=caller())
         again = memory.compact(caller=caller())
         found = {record.memory_id: record for record in shown(memory)}
 
-    assert sorted(done.kept) == sorted((ids[0], own[0]))
-    assert sorted(done.removed) == sorted((*ids[1:], own[1]))
+    assert sorted(done.kept) == sorted((ids[2], own[0]))
+    assert sorted(done.removed) == sorted((*ids[:2], own[1]))
     assert (again.kept, again.removed, again.superseded) == ((), (), ())
-    assert set(found) == {ids[0], own[0]}
-    assert found[ids[0]].scope == ("provenance:second_rule", "provenance:third_rule")
-    assert found[ids[0]].provenance == "first_rule"
+    assert set(found) == {ids[2], own[0]}
+    sources = ("provenance:second_rule", "provenance:first_rule")
+    assert found[ids[2]] == replace(alone[ids[2]], scope=sources)
+    assert found[ids[2]].expires_at == max(alone[one].expires_at for one in ids)
+
+
+def test_the_confidence_is_that_of_what_lasts_as_long(every_store: str) -> None:
+    """Of equal ends the highest counts; what ends sooner lends its confidence to nobody."""
+    clock = FrozenClock()
+    with GovernedMemory.open(every_store, clock=clock, ids=CountedIds()) as memory:
+        written(memory, "sure_rule", confidence=1.0)
+        clock.advance(seconds=1)
+        last = written(memory, "doubtful_rule", confidence=0.5)
+        last += written(memory, "better_rule", confidence=0.7)
+        memory.compact(caller=caller())
+        (kept,) = shown(memory)
+
+    assert (kept.memory_id, kept.confidence) == (last[0], 0.7)
+
+
+def test_what_is_merged_is_shown_as_long_as_its_last_part(memory: GovernedMemory, clock: FrozenClock) -> None:
+    """Neither its own end nor a reader's bound on age takes away what a repeat would still have said."""
+    written(memory, "first_rule")
+    clock.advance(seconds=5 * 86_400)
+    written(memory, "second_rule")
+    memory.compact(caller=caller())
+
+    clock.advance(seconds=3 * 86_400)
+    recent = query(filters={"max_age_days": 4})
+    assert len(memory.read(recent, caller=caller()).hits) == 1
+    clock.advance(seconds=723 * 86_400)  # the first one would have ended a day ago
+    assert len(shown(memory)) == 1
+    clock.advance(seconds=5 * 86_400)
+    assert shown(memory) == []
+
+
+@pytest.mark.parametrize("changes", [{"summary": "Another one."}, {"retention": "short_term"}], ids=str)
+def test_another_summary_or_retention_is_another_memory(changes: dict[str, Any]) -> None:
+    """One record cannot have two summaries, nor be kept under two promises."""
+    record = MemoryRecord(
+        "mem-1", "t", "long_term", "fact", "It is so.", "service", 0.9, "rule", 1,
+        summary="So.", retention="long_term", created_at=instant(NOW_US),
+    )  # fmt: skip
+    same = replace(record, memory_id="mem-2")
+    assert uniting.groups_of([record, replace(same, **changes)]) == []
+    assert uniting.groups_of([record, same]) == [[0, 1]]
+
+
+def test_a_summary_survives(memory: GovernedMemory) -> None:
+    """What has a summary is not merged into what has none."""
+    written(memory, "first_rule")
+    written(memory, "second_rule", summary="Support queue.")
+    memory.compact(caller=caller())
+
+    assert {record.summary for record in shown(memory)} == {None, "Support queue."}
+
+
+@pytest.mark.parametrize("short", [uniting.LABELS_MAX, uniting.PARENTS_MAX], ids=["labels", "parents"])
+def test_no_source_is_lost_where_one_record_cannot_say_them_all(short: int) -> None:
+    """What does not fit stays a record of its own: forgetting finds it by what it was derived from."""
+    record = MemoryRecord(
+        "mem-1", "t", "long_term", "fact", "It is so.", "service", 0.9, "rule", 1, created_at=instant(NOW_US)
+    )
+    full = tuple(f"word-{number}" for number in range(short))
+    filled = {"scope": full} if short == uniting.LABELS_MAX else {"derived_from": full}
+    more = dict.fromkeys(filled, ("another",))
+    records = [
+        record,
+        replace(record, memory_id="mem-2", **filled),
+        replace(record, memory_id="mem-3", **more),
+        replace(record, memory_id="mem-4", provenance="r" * 250),
+        replace(record, memory_id="mem-5"),
+    ]
+    groups = uniting.groups_of(records)
+
+    assert groups == [[0, 1], [3, 4]]
+    one = uniting.united([records[place] for place in groups[0]])
+    assert (one.scope, one.derived_from) == (filled.get("scope", ()), filled.get("derived_from", ()))
 
 
 def test_what_was_merged_stays_merged(every_store: str) -> None:
@@ -75,13 +154,14 @@ def test_what_was_merged_stays_merged(every_store: str) -> None:
     if every_store == "memory:":
         return  # it ends with the process
     with GovernedMemory.open(every_store) as memory:
-        written(memory, "first_rule", "second_rule")
+        written(memory, "first_rule")
+        written(memory, "second_rule")
         memory.compact(caller=caller())
         before = shown(memory)
     with GovernedMemory.open(every_store) as memory:
         assert shown(memory) == before
         assert (
-            memory.write(candidate(provenance="first_rule"), caller=caller()).duplicate_of
+            memory.write(candidate(provenance="second_rule"), caller=caller()).duplicate_of
             == before[0].memory_id
         )
         told = [json.loads(line) for line in memory.log_lines()]
@@ -92,15 +172,43 @@ def test_what_others_were_derived_from_is_superseded_and_not_removed(every_store
     """Forgetting finds what was derived from somebody's records, so such a record stays, unread."""
     with GovernedMemory.open(every_store) as memory:
         own = written(memory, "first_rule", "second_rule", subject="user-42")
-        derived = candidate("It is so.", derived_from=(own[1],), subject="user-42")
+        derived = candidate("It is so.", derived_from=(own[0],), subject="user-42")
         child = memory.write(derived, caller=caller()).record
         done = memory.compact(caller=caller())
-        assert (done.removed, done.superseded) == ((), (own[1],))
+        assert (done.removed, done.superseded) == ((), (own[0],))
         told = [json.loads(line) for line in memory.log_lines()]
         assert [one for one in told if one.get("event_type") == "memory_forgotten"] == []
-        assert {record.memory_id for record in shown(memory)} == {own[0], child.memory_id}
+        assert {record.memory_id for record in shown(memory)} == {own[1], child.memory_id}
         memory.forget(subject="user-42", caller=caller())
         assert shown(memory) == []
+
+
+def test_the_store_is_asked_as_often_for_few_as_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others were derived from is looked up at once, not record by record."""
+    asked: list[str] = []
+
+    def counted(name: str) -> Any:
+        real = getattr(InMemoryStore, name)
+
+        def look(*arguments: Any) -> Any:
+            asked.append(name)
+            return real(*arguments)
+
+        return look
+
+    def looks(number: int) -> list[str]:
+        with GovernedMemory.open("memory:", clock=FrozenClock(), ids=CountedIds()) as memory:
+            ids = written(memory, *(f"rule_{one}" for one in range(number)))
+            derived = candidate("It is so.", derived_from=tuple(ids[1:3]))
+            memory.write(derived, caller=caller())
+            asked.clear()
+            assert set(memory.compact(caller=caller()).superseded) == {*ids[1:3]}
+            return [*asked]
+
+    for name in ("children", "queued"):
+        monkeypatch.setattr(InMemoryStore, name, counted(name))
+
+    assert looks(4) == looks(40) == ["children"]
 
 
 def test_each_removal_is_a_decision(memory: GovernedMemory, trace: Path) -> None:
@@ -162,13 +270,16 @@ def test_redacted_records_are_left_alone(memory: GovernedMemory) -> None:
 
 
 def test_more_than_one_read_answers(memory: GovernedMemory) -> None:
-    """Many repetitions are merged in several rounds, with a bound on what one of them names."""
+    """Many repetitions are merged in several rounds, into as few as can name where all of them came from."""
     written(memory, *(f"rule_{number}" for number in range(130)))
     done = memory.compact(caller=caller())
 
-    assert len(done.removed) == 129
-    assert len(shown(memory)) == 1
-    assert len(shown(memory)[0].scope) == compact.LABELS_MAX
+    assert len(done.removed) == 128
+    both = shown(memory)
+    told = {label for record in both for label in (f"provenance:{record.provenance}", *record.scope)}
+    assert told == {f"provenance:rule_{number}" for number in range(130)}
+    assert [len(record.scope) for record in both] == [uniting.LABELS_MAX] * 2
+    assert memory.compact(caller=caller()).kept == ()
 
 
 def test_a_refusal_leaves_all_as_it_was(memory: GovernedMemory, trace: Path) -> None:

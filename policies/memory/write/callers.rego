@@ -135,7 +135,7 @@ deny contains {"index": index, "rule_id": "MEM-W-119", "reason": "operation_unkn
 # title: Who may have records removed
 # description: >-
 #   A known caller removes the records of its own subject; those of another, only with a role that the
-#   settings name. A record about nobody in particular may go where it repeats an earlier one, which stays.
+#   settings name. A record about nobody in particular may go where it repeats another one, which stays.
 # custom:
 #   rule_id: MEM-W-120
 #   severity: critical

@@ -208,7 +208,7 @@ erasing := {
 	"an operator, of a list": {"role": "operator", "subject": [], "rules": {"MEM-W-121"}},
 }
 
-# What repeats an earlier record, which stays.
+# What repeats another record, which stays.
 repeating := {
 	"of nobody": {"subject": null, "said": true, "anonymous": false, "rules": set()},
 	"of oneself": {"subject": "user-1", "said": true, "anonymous": false, "rules": set()},
