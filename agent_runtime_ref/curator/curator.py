@@ -98,7 +98,7 @@ class Curator:
     def _judged(self, user_text: str, reply: str, caller: Caller) -> list[Finding] | None:
         """Return what the judge found; None, with an event, where it failed in whatever way."""
         try:
-            return believed(self._judge.judge(user_text, reply), user_text)
+            return believed(self._judge.judge(user_text, reply), user_text, self._judge)
         except Exception as error:
             self._tell_failure(error, caller)
             return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Amount, Finding
 from agent_runtime_ref.curator.rules.judge import FINDINGS_MAX
-from agent_runtime_ref.curator.rules.text import HIDDEN, folded, hidden
+from agent_runtime_ref.curator.rules.text import folded, hidden, is_said
 from agent_runtime_ref.curator.rules.things import Thing, is_nameless, thing_of
 from agent_runtime_ref.errors import DocumentError, JudgeError
 
@@ -84,21 +84,11 @@ def _check(answer: object) -> None:
 
 def _findings(answer: list[Mapping[str, Any]], user_text: str, own: str) -> Iterator[Finding]:
     for one in answer:
-        if not _is_said(one["quote"], user_text, own) or is_nameless(folded(one["thing"])):
+        if not is_said(one["quote"], user_text, own) or is_nameless(folded(one["thing"])):
             continue
         finding = _finding(one)
         if finding is not None:
             yield finding
-
-
-def _is_said(quote: str, user_text: str, own: str) -> bool:
-    """Say whether the user says it himself: the words stand in his text, and not in what he quotes."""
-    start = user_text.find(quote)
-    while start >= 0:
-        if HIDDEN not in own[start : start + len(quote)]:
-            return bool(quote.strip())
-        start = user_text.find(quote, start + 1)
-    return False
 
 
 def _finding(one: Mapping[str, Any]) -> Finding | None:

@@ -200,6 +200,34 @@ def test_a_finding_must_stand_in_the_utterance(
     assert [one.slug for one in result.standing] == ["plastic"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'My friend wrote: "I always hate plastic"',
+        "> I always hate plastic",
+        "Translate: I always hate plastic",
+    ],
+)
+def test_what_is_quoted_is_believed_of_no_judge(
+    text: str, memory: GovernedMemory, sessions: Sessions, preferences: PreferenceStore
+) -> None:
+    """A judge of one's own that takes a quotation for the user's words keeps nothing of it."""
+    judge = Broken([finding("I always hate plastic")])
+    curator = Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
+    result = curator.curate_turn(text, "", caller=USER)
+
+    assert result is not None
+    assert result.standing == ()
+
+
+def test_the_rules_may_name_a_quotation(curator: Curator) -> None:
+    """A clause of the user's own that quotes what he wants is his, and is kept with its words."""
+    result = curator.curate_turn("For all my emails, sign off with 'Kind regards'", "", caller=USER)
+
+    assert result is not None
+    assert [one.content for one in result.standing] == ["sign off with 'Kind regards'"]
+
+
 def test_nobody_in_particular_has_no_preferences(curator: Curator, tmp_path: Path) -> None:
     """Of an anonymous user what always holds is in force in this session, and nothing is kept for good."""
     nobody = Caller("tenant-acme", "anonymous", session_id=THREAD)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agent_runtime_ref.curator.rules.marker import first as first_of
 from agent_runtime_ref.curator.rules.marker import tables
 
-__all__ = ["CHARACTERS_MAX", "HIDDEN", "Clause", "asks_to_forget", "clauses", "folded", "hidden"]
+__all__ = ["CHARACTERS_MAX", "HIDDEN", "Clause", "asks_to_forget", "clauses", "folded", "hidden", "is_said"]
 
 # What a person types in a turn is far shorter; what is longer was pasted, and its end is not looked at.
 CHARACTERS_MAX = 8_000
@@ -46,6 +46,19 @@ def hidden(text: str) -> str:
         for pattern in marker.patterns:
             text = pattern.sub(lambda match: HIDDEN * len(match.group()), text)
     return text
+
+
+def is_said(quote: str, user_text: str, own: str) -> bool:
+    """Say whether the user says it himself: the words stand in his text, and not in what he quotes.
+
+    `own` is his text folded, and with what he quotes hidden.
+    """
+    start = user_text.find(quote)
+    while start >= 0:
+        if HIDDEN not in own[start : start + len(quote)]:
+            return bool(quote.strip())
+        start = user_text.find(quote, start + 1)
+    return False
 
 
 def asks_to_forget(user_text: str) -> bool:
