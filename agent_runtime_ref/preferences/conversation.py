@@ -59,6 +59,8 @@ def persist_new_preferences(
     Nothing is kept of nobody in particular, and nothing is told then.
 
     Raises:
+        PreferenceInvalidError: there are more than 50 preferences, which no single change takes; hand them in
+            parts. Nothing was written.
         PolicyDeniedError, EngineFailureError, StoreError: nothing was written.
     """
     caller = caller or local_caller()

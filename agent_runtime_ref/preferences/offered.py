@@ -13,7 +13,7 @@ from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import DocumentError, PreferenceInvalidError
 from agent_runtime_ref.preferences.keys import ANY_DOMAIN, Key, slug_of
 
-__all__ = ["finding_of"]
+__all__ = ["finding_of", "require_standing"]
 
 _REQUIRED = ("content", "category", "polarity")
 
@@ -25,9 +25,10 @@ def finding_of(offered: object) -> Finding:
     inferred, and soft, unless it says `stated` is true; then `strength` counts.
 
     Raises:
-        PreferenceInvalidError: a part is missing, or says nothing.
+        PreferenceInvalidError: a part is missing, or says nothing, or it is a finding of a session.
     """
     if isinstance(offered, Finding):
+        require_standing(offered)
         return offered
     values = {name: _text(offered, name) for name in _REQUIRED}
     for name, value in values.items():
@@ -55,6 +56,16 @@ def finding_of(offered: object) -> Finding:
         )
     except DocumentError as error:
         raise PreferenceInvalidError("content", str(error)) from error
+
+
+def require_standing(finding: Finding) -> None:
+    """Return if a finding holds for good.
+
+    Raises:
+        PreferenceInvalidError: it holds for a session.
+    """
+    if finding.scope != "standing":
+        raise PreferenceInvalidError("scope", "must be `standing`; what holds for a session is kept there")
 
 
 def _keys(value: Any) -> tuple[str, ...]:

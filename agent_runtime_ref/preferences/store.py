@@ -16,13 +16,13 @@ from agent_runtime_ref.clock import Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, ForgetReceipt, MemoryRecord
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.enforcement.removals import Meant
-from agent_runtime_ref.errors import AnonymousUserError, PreferenceInvalidError, UsageError
+from agent_runtime_ref.errors import AnonymousUserError, UsageError
 from agent_runtime_ref.preferences.curation import Curated, Curation, default_curation
 from agent_runtime_ref.preferences.encoder import lexical_encoder
 from agent_runtime_ref.preferences.forgetting import Forgotten, meant
 from agent_runtime_ref.preferences.identity import current_session, is_anonymous, local_caller
 from agent_runtime_ref.preferences.keys import Key
-from agent_runtime_ref.preferences.offered import finding_of
+from agent_runtime_ref.preferences.offered import finding_of, require_standing
 from agent_runtime_ref.preferences.paging import own_records, query_of
 from agent_runtime_ref.preferences.places import Places, address_of
 from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, PURPOSE, Preference
@@ -118,10 +118,8 @@ class PreferenceStore:
         caller = caller or local_caller()
         if is_anonymous(caller):
             raise AnonymousUserError
-        if any(finding.scope != "standing" for finding in findings):
-            raise PreferenceInvalidError(
-                "scope", "must be `standing`; what holds for a session is kept there"
-            )
+        for finding in findings:
+            require_standing(finding)
         if not findings:
             return ()
         memory = self._of(caller, creates=True)

@@ -80,6 +80,15 @@ def test_what_a_question_is_about(command: Command) -> None:
     assert keys(command("preferences", "list", "--domain", "shopping")) == [PLASTIC]
 
 
+def test_a_list_has_a_limit_without_a_question_too(command: Command) -> None:
+    """The newest ones stay."""
+    add(command)
+    command("preferences", "add", "I like trains", "--like", "--category", "vehicle")
+
+    assert keys(command("preferences", "list", "--limit", "1")) == ["like:vehicle:general:trains"]
+    assert len(keys(command("preferences", "list", "--limit", "3"))) == 2
+
+
 def test_users_see_their_own(command: Command) -> None:
     """Another user, and the same name in another tenant, have none of it."""
     add(command)
@@ -254,6 +263,7 @@ def test_an_export_overwrites_nothing(command: Command, tmp_path: Path) -> None:
         (("add", "x", "--like", "--category", "!!"), 2),
         (("add", "x", "--category", "color"), 2),
         (("list", "--user", "anonymous"), 2),
+        (("add", "x", "--like", "--category", "color", "--instead-of", "notakey"), 2),
         (("list", "--preferences", "nowhere:x"), 2),
         (("list", "--about", "x", "--limit", "21"), 2),
         (("add", "my key is AKIAIOSFODNN7EXAMPLE", "--like", "--category", "k"), 1),

@@ -149,6 +149,26 @@ def test_what_is_no_preference_keeps_no_other_from_being_kept() -> None:
     assert list(persist_new_preferences([], caller=USER, store=store)) == []
 
 
+def test_a_constraint_of_a_session_keeps_no_other_from_being_kept() -> None:
+    """A finding of a session among others is invalid, and the others are kept."""
+    store, _ = opened()
+    told = persist_new_preferences([finding(), finding("blue", scope="session")], caller=USER, store=store)
+
+    assert [one.outcome for one in told] == ["added", "invalid"]
+    assert len(store.read(caller=USER)) == 1
+
+
+def test_more_than_one_change_takes_are_refused_as_a_whole() -> None:
+    """Fifty are one change; one more, and nothing is written."""
+    store, _ = opened()
+    items = [{"content": f"n{one}", "category": "thing", "polarity": "like"} for one in range(51)]
+    with pytest.raises(PreferenceInvalidError, match="at most 50"):
+        persist_new_preferences(items, caller=USER, store=store)
+
+    assert store.read(caller=USER) == ()
+    assert len(persist_new_preferences(items[:50], caller=USER, store=store)) == 50
+
+
 def test_the_session_is_that_of_the_context_unless_it_is_passed() -> None:
     """Passed, else of the context, else of the caller."""
     store, _ = opened()

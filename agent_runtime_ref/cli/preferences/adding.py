@@ -11,7 +11,7 @@ from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of
 from agent_runtime_ref.cli.refusals import reported
 from agent_runtime_ref.cli.terminal import note
-from agent_runtime_ref.errors import PolicyDeniedError
+from agent_runtime_ref.errors import PolicyDeniedError, UsageError
 
 
 def add_parser(subparsers: Any) -> None:
@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Hand the preference to the curator and return the exit code."""
     style = format_of(args)
     caller = caller_of(args)
+    superseded = tuple(map(_key, args.instead_of or ()))
     offered = {
         "content": args.content,
         "category": args.category,
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         "slug": args.slug,
         "strength": "hard" if args.hard else "soft",
         "stated": True,
-        "keys_to_supersede": args.instead_of or (),
+        "keys_to_supersede": superseded,
     }
     with reported(style), preferences_of(args) as store:
         told = store.write(offered, caller=caller)
@@ -66,3 +67,18 @@ def run(args: argparse.Namespace) -> int:
     if told.outcome == "quarantined" and told.decision is not None:
         note(f"quarantined until somebody reviews it: {', '.join(told.decision.reasons)}")
     return DONE
+
+
+def _key(text: str) -> str:
+    """Return a key as it was given.
+
+    Raises:
+        UsageError: it is none, and would replace nothing without a word.
+    """
+    from agent_runtime_ref.preferences.keys import Key
+
+    if Key.read(text) is None:
+        raise UsageError(
+            f"--instead-of: `{text}` is no key; `preferences list` shows them: polarity:category:domain:slug"
+        )
+    return text

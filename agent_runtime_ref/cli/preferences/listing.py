@@ -25,13 +25,15 @@ def add_parser(subparsers: Any) -> None:
         "list",
         help="a user's preferences",
         description=(
-            "List a user's preferences, or with --about those that a question is about, nearest first.\n"
-            "The format `block` is what an agent puts into its prompt."
+            "List a user's preferences, newest first, or with --about those that a question is about,\n"
+            "nearest first. The format `block` is what an agent puts into its prompt."
         ),
         epilog=example("preferences list", "preferences list --about 'a toiletry bag' --format block"),
     )
     parser.add_argument("--about", type=worded, metavar="TEXT", help="only what this question is about")
-    parser.add_argument("--limit", type=positive, metavar="N", help="with --about: at most; default: 5")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="at most so many; default: all, and 5 with --about"
+    )
     parser.add_argument(
         "--domain", type=worded, metavar="DOMAIN", help="only what holds in this domain, or everywhere"
     )
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     caller = caller_of(args)
     with reported(style), preferences_of(args) as store:
         if args.about is None:
-            found = store.read(caller=caller, domain=args.domain)
+            found = store.read(caller=caller, domain=args.domain)[: args.limit]
         else:
             found = store.read_relevant(args.about, caller=caller, limit=args.limit or 5, domain=args.domain)
         _print(found, store.address, caller.own_subject, style)
