@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from agent_runtime_ref.errors import ModelError, UsageError
+from agent_runtime_ref.web_address import endpoint_shown
 
 __all__ = ["ANSWER_BYTES_MAX", "ChatEndpoint"]
 
@@ -37,15 +38,17 @@ class ChatEndpoint:
     key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 30.0  # for all attempts together
     attempts: int = 2
+    setting: str | None = None  # that named it, for an error; the address itself may hold a password
 
     def __post_init__(self) -> None:
         parts = self._address
         if parts.scheme not in ("http", "https") or not parts.host or parts.auth or parts.query:
-            raise UsageError(f"endpoint `{self.url}` is no address such as http://127.0.0.1:8000/v1")
+            raise self._no_address()
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise UsageError("the key of the endpoint holds characters that no header can bear")
         if self.key is not None and parts.scheme != "https" and parts.host not in _LOOPBACK:
-            raise UsageError(f"endpoint `{self.url}` would be sent its key unencrypted; use https")
+            shown = endpoint_shown(self.url, self.setting)
+            raise UsageError(f"{shown} would be sent its key unencrypted; use https")
 
     def message(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Mapping[str, Any]:
         """Return the message of the first choice; `options` go into the request as they are.
@@ -71,10 +74,13 @@ class ChatEndpoint:
 
         try:
             return parse_url(self.url)
-        except LocationParseError as error:
-            raise UsageError(
-                f"endpoint `{self.url}` is no address such as http://127.0.0.1:8000/v1"
-            ) from error
+        except LocationParseError:  # which quotes the address
+            raise self._no_address() from None
+
+    def _no_address(self) -> UsageError:
+        shown = endpoint_shown(self.url, self.setting)
+        problem = "is no address such as http://127.0.0.1:8000/v1, without a user or a query"
+        return UsageError(f"{shown} {problem}")
 
     @cached_property
     def _pool(self) -> Any:

@@ -11,6 +11,8 @@ from agent_runtime_ref.session_state import Sessions
 
 __all__ = ["curator_over", "model_of"]
 
+_ENDPOINT = "agent.model.endpoint"
+
 
 def curator_over(memory: GovernedMemory, sessions: Sessions, preferences: PreferenceStore) -> Curation:
     """Return the curator: with the judge that the environment names, else the rules.
@@ -38,14 +40,17 @@ def model_of(settings: AgentSettings) -> Model:
     if chosen.endpoint is None:
         return OfflineModel()
     if chosen.name is None:
+        from agent_runtime_ref.web_address import endpoint_shown
+
         raise UsageError(
-            f"endpoint `{chosen.endpoint}` serves models by name; say which in agent.model.name, "
-            "AGENT_RUNTIME_MODEL_NAME or --model-name"
+            f"{endpoint_shown(chosen.endpoint, _ENDPOINT)} serves models by name; "
+            "say which in agent.model.name, AGENT_RUNTIME_MODEL_NAME or --model-name"
         )
     from agent_runtime_ref.agent.models.endpoint import EndpointModel
     from agent_runtime_ref.chat_endpoint import ChatEndpoint
 
     key = os.environ.get(chosen.key_variable) or None
+    timeout = chosen.timeout_ms / 1000
     return EndpointModel(
-        ChatEndpoint(chosen.endpoint, chosen.name, key, chosen.timeout_ms / 1000, chosen.attempts)
+        ChatEndpoint(chosen.endpoint, chosen.name, key, timeout, chosen.attempts, setting=_ENDPOINT)
     )

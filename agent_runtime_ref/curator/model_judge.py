@@ -79,7 +79,7 @@ class ModelJudge:
             return None
         if not model:
             raise UsageError(f"{URL} names an endpoint; say in {MODEL} which of its models to ask")
-        return cls(ChatEndpoint(url, model, given.get(KEY) or None))
+        return cls(ChatEndpoint(url, model, given.get(KEY) or None, setting=URL))
 
     def judge(self, user_text: str, reply: str = "") -> list[Finding]:
         """Return what the model finds in the user's own words, each finding soft and not stated.

@@ -18,6 +18,7 @@ from agent_runtime_ref.export.answers import Answer, Sender
 from agent_runtime_ref.export.outgoing import Outgoing
 from agent_runtime_ref.telemetry.conventions import SCOPE
 from agent_runtime_ref.telemetry.events import EVENT_NAME_PREFIX
+from agent_runtime_ref.web_address import origin_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -68,15 +69,8 @@ def otlp_sender(endpoint: str | None = None) -> Sender:
 def collector_of(endpoint: str | None) -> str:
     """Return the scheme, host and port that events are sent to, for a message: never a user or a path."""
     named = endpoint or next((os.environ[name] for name in _ENDPOINT if os.environ.get(name)), None)
-    try:
-        parts = urlsplit((named or _DEFAULTS[_protocol()]).strip())
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host:  # gRPC takes an address without a scheme too
-        return "the collector"
-    host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
+    # gRPC takes an address without a scheme too
+    return origin_of(named or _DEFAULTS[_protocol()]) or "the collector"
 
 
 def _protocol() -> str:
@@ -208,7 +202,8 @@ def _require_address(endpoint: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise UsageError(f"endpoint `{endpoint}` is no address; write it as http://127.0.0.1:4318")
+        # It is not quoted: what is no address may be a password at any place.
+        raise UsageError("--endpoint is no address; write it as http://127.0.0.1:4318")
 
 
 def _logs_url(endpoint: str) -> str:

@@ -168,6 +168,26 @@ def test_an_address_that_is_none(url: str) -> None:
         ChatEndpoint(url, "small")
 
 
+@pytest.mark.parametrize(
+    ("url", "key", "said"),
+    [
+        ("http://user:hidden@127.0.0.1:9/hidden", None, "endpoint `http://127.0.0.1:9` is no address"),
+        ("https://127.0.0.1/hidden?key=hidden", None, "endpoint `https://127.0.0.1` is no address"),
+        ("ftp://user:hidden@127.0.0.1/", None, "endpoint is no address"),
+        ("http://user:hidden/@127.0.0.1", None, "endpoint is no address"),
+        ("http://user:hidden@127.0.0.1:99999999/", None, "endpoint is no address"),
+        ("http://model.example/hidden", "k", "endpoint `http://model.example` would be sent"),
+    ],
+)
+def test_an_address_is_shown_without_what_is_secret(url: str, key: str | None, said: str) -> None:
+    """Scheme, host and port at most; what cannot be read is not quoted at all."""
+    with pytest.raises(UsageError, match=said) as raised:
+        ChatEndpoint(url, "small", key)
+
+    assert "hidden" not in f"{raised.value!r} {raised.value}"
+    assert raised.value.__cause__ is None
+
+
 @pytest.mark.parametrize("url", ["http://10.0.0.7:8000/v1", "http://model.example/v1"])
 def test_a_key_is_not_sent_unencrypted(url: str) -> None:
     """Only TLS, or an address of this machine, may carry a key."""

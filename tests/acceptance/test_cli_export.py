@@ -142,6 +142,9 @@ def test_a_call_that_cannot_be_carried_out_says_what_to_do(
         "is for --format otlp" in refusal(command, "--log", log, "--format", "jsonl", "--endpoint", "x").err
     )
     assert "is no address" in refusal(command, "--log", log, "--endpoint", "localhost").err
+    hidden = refusal(command, "--log", log, "--endpoint", "grpc://user:hidden@localhost/hidden").err
+    assert "--endpoint is no address" in hidden
+    assert "hidden" not in hidden
     broken = refusal(command, "--log", log, "--cursor", tmp_path / "broken.export", "--format", "jsonl")
     assert "is no cursor of an export" in broken.err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,57 @@ def test_a_model_that_cannot_answer(command: Command, options: tuple[str, ...], 
     assert (told.code, told.out) == (code, "")
     assert said in told.err
     assert len(told.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://user:hidden@127.0.0.1:9/v1", "must be the address of a server"),
+        ("http://127.0.0.1:9/v1?key=hidden", "must be the address of a server"),
+        ("http://127.0.0.1:9/hidden", "endpoint `http://127.0.0.1:9` serves models by name"),
+        ("http://hidden:hidden/v1", "agent.model.endpoint"),
+    ],
+)
+@pytest.mark.parametrize("way", ["option", "variable", "file"])
+def test_the_address_of_a_model_is_not_quoted(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, said: str, way: str
+) -> None:
+    """Whichever way it is named: it may hold a password, or a token in its path."""
+    words: list[Any] = ["--model", url] if way == "option" else []
+    if way == "variable":
+        monkeypatch.setenv("AGENT_RUNTIME_MODEL", url)
+    if way == "file":
+        settings = tmp_path / "runtime.yaml"
+        settings.write_text(f"agent: {{model: {{endpoint: '{url}'}}}}\n", encoding="utf-8")
+        words = ["--settings", settings]
+    told = command("run", MESSAGE, *words)
+
+    assert (told.code, told.out) == (2, "")
+    assert said in told.err
+    assert "hidden" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://user:hidden@127.0.0.1:9/hidden", "endpoint `http://127.0.0.1:9` is no address"),
+        ("user:hidden@127.0.0.1", "is no address"),
+        ("http://model.example/hidden", "endpoint `http://model.example` would be sent"),
+    ],
+)
+def test_the_address_of_a_judge_is_not_quoted(
+    command: Command, monkeypatch: pytest.MonkeyPatch, url: str, said: str
+) -> None:
+    """The variable is named in its place."""
+    monkeypatch.setenv("AGENT_RUNTIME_JUDGE_URL", url)
+    monkeypatch.setenv("AGENT_RUNTIME_JUDGE_MODEL", "small")
+    monkeypatch.setenv("AGENT_RUNTIME_JUDGE_KEY", "hidden")
+    told = command("run", MESSAGE)
+
+    assert told.code == 2
+    assert "AGENT_RUNTIME_JUDGE_URL" in told.err
+    assert said in told.err
+    assert "hidden" not in told.err
 
 
 def test_a_message_from_standard_input() -> None:

@@ -201,6 +201,24 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("ftp://user:hidden@127.0.0.1/hidden?hidden", "--endpoint is no address"),
+        ("http://user:hidden@127.0.0.1:0/hidden?hidden", "--endpoint is no address"),
+        ("user:hidden@127.0.0.1:4318", "--endpoint is no address"),
+        ("http://user:hidden/@127.0.0.1", "--endpoint is no address"),
+    ],
+)
+def test_an_address_that_is_refused_is_not_quoted(address: str, shown: str) -> None:
+    """It may hold a user, a password or a token."""
+    with pytest.raises(UsageError, match=shown) as raised:
+        otlp_sender(address)
+
+    assert "hidden" not in f"{raised.value!r} {raised.value}"
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
     ("endpoint", "variables", "where"),
     [
         ("http://user:secret@127.0.0.1:9/private", {}, "http://127.0.0.1:9"),
