@@ -54,8 +54,7 @@ class GrpcSender:
         if heard.code is None:
             return Answer("unavailable", reason="no answer from the collector")
         said = f"the collector answered {heard.code} {worded(heard.details)}".rstrip()
-        refused = heard.code == _REFUSAL or (heard.code == _EXHAUSTED and _TOO_LARGE in heard.details)
-        return Answer("refused" if refused else "unavailable", reason=said)
+        return Answer("refused" if heard.is_refusal else "unavailable", reason=said)
 
     def close(self) -> None:
         """Close the channel."""
@@ -69,6 +68,11 @@ class _Heard:
         self.response: Any = None
         self.code: str | None = None
         self.details = ""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the batch is at fault, so that the same one would be refused again."""
+        return self.code == _REFUSAL or (self.code == _EXHAUSTED and _TOO_LARGE in self.details)
 
     def forget(self) -> None:
         """Be as before the first answer."""
@@ -91,5 +95,27 @@ class _Stub:
             self._heard.response = self._stub.Export(**options)
         except grpc.RpcError as error:
             self._heard.code, self._heard.details = error.code().name, str(error.details() or "")
+            if self._heard.is_refusal:
+                raise _final(error) from error
             raise
         return self._heard.response
+
+
+def _final(error: Any) -> Exception:
+    """Return an error that the exporter does not try again after: it takes a batch too large for a busy one.
+
+    Tried again until its time is over, what it heard last would be that, and not what the collector said.
+    """
+    import grpc
+
+    class _Final(grpc.RpcError):  # type: ignore[misc]
+        def code(self) -> Any:
+            return grpc.StatusCode.INVALID_ARGUMENT
+
+        def details(self) -> Any:
+            return error.details()
+
+        def trailing_metadata(self) -> tuple[()]:
+            return ()
+
+    return _Final()

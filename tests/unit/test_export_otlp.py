@@ -271,10 +271,12 @@ class GrpcCollector:
         self.code: Any = None
         self.details = "no\nway"
         self.names: list[str] = []
+        self.asked = 0
         collector = self
 
         class Service(service.LogsServiceServicer):
             def Export(self, request: Any, context: Any) -> Any:
+                collector.asked += 1
                 if collector.code is not None:
                     context.abort(collector.code, collector.details)
                 records = request.resource_logs[0].scope_logs[0].log_records
@@ -296,7 +298,7 @@ def test_grpc_says_the_same_as_http(monkeypatch: pytest.MonkeyPatch) -> None:
     import grpc
 
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "2")
     collector = GrpcCollector()
     try:
         taken = sent(collector.url)
@@ -319,3 +321,23 @@ def test_grpc_says_the_same_as_http(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal == Answer("refused", reason="the collector answered INVALID_ARGUMENT no way")
     assert (locked_out.outcome, too_large.outcome, gone.outcome) == ("unavailable", "refused", "unavailable")
     assert collector.names == ["agent_memory.memory_persisted"] * 2
+
+
+def test_grpc_sends_a_batch_that_is_too_large_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be too large again, and until the time is over the answer would be that the time is over."""
+    import grpc
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "5")
+    collector = GrpcCollector()
+    collector.code, collector.details = (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "larger than max (9 vs. 8)",
+    )
+    try:
+        answer = sent(collector.url)
+    finally:
+        collector.close()
+
+    said = "the collector answered RESOURCE_EXHAUSTED larger than max (9 vs. 8)"
+    assert (collector.asked, answer) == (1, Answer("refused", reason=said))
