@@ -74,6 +74,7 @@ class AgentSettings:
     retrieved_bytes_max: int = 8_192  # of the rendered retrieved layer
     tool_bytes_max: int = 8_192  # of one tool's result
     tool_steps_max: int = 4  # answers of a model that are tool calls
+    thread_wait_ms: int = 10_000  # for what was said before in the thread to be curated; then a turn fails
 
 
 @dataclass(frozen=True, slots=True)

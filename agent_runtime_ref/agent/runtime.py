@@ -41,6 +41,7 @@ from agent_runtime_ref.errors import (
     DocumentValueError,
     GovernanceError,
     PolicyDeniedError,
+    SessionStateError,
     StoreError,
 )
 from agent_runtime_ref.preferences import PreferenceStore, in_session
@@ -221,6 +222,9 @@ class AgentRuntime:
 
     def _gather(self, message: str, context: Context, run: Run, purpose: str) -> TurnConstraints:
         """Fill the layers that are there before the model is asked; returns what the turn is held to."""
+        if not self._worker.settle(run.caller, self._settings.thread_wait_ms / 1000):
+            # A turn that does not know what was said before in its thread would be freer, not safer.
+            raise SessionStateError("what was said before in this conversation is not kept yet; ask again")
         result = run.retrieve()
         if result is not None:
             budget = self._settings.retrieved_bytes_max

@@ -21,7 +21,7 @@ from agent_runtime_ref.enforcement.runs import LateEnd
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.telemetry.turns import Said, keeping
 
-__all__ = ["ENDED", "CuratedIn", "Curation", "Exchanges", "Job", "jobs_of"]
+__all__ = ["CURATION", "ENDED", "CuratedIn", "Curation", "Exchanges", "Job", "jobs_of"]
 
 
 class Curation(Protocol):
@@ -43,6 +43,7 @@ CuratedIn = Callable[[Caller], GovernedMemory | None]
 Job = tuple[str, Callable[[Waiting], object]]
 # The process that answers a turn tells how it ended; only another one, after its death, has that left to do.
 ENDED = "ended"
+CURATION = "curation"
 _FORGETTING = "forget_preference"
 
 
@@ -84,7 +85,7 @@ def jobs_of(
         return exchanges.add_turn(caller.session_id, turn.message, turn.reply or None, caller=caller)
 
     jobs: list[Job] = [(ENDED, end), ("candidates", write)]
-    jobs += [] if curation is None else [("curation", curate)]
+    jobs += [] if curation is None else [(CURATION, curate)]
     jobs += [] if exchanges is None else [("exchange", exchange)]
     return [*jobs, ("compaction", Compaction(memory))]
 

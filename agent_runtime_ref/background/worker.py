@@ -3,6 +3,8 @@
 One thread takes turns in the order in which they were answered. What fails is told and tried again, with the
 next turn and at `drain`. What failed five times for another reason than a store or an engine that is down is
 put aside, aloud, and tried again when the runtime is opened the next time. Nothing is given up.
+
+The next turn of a thread has to know what was said before in it, so it waits for the curation (`settle`).
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent_runtime_ref.background.candidates import Proposer, conversation_of
-from agent_runtime_ref.background.jobs import ENDED, CuratedIn, Curation, Exchanges, Job, jobs_of
+from agent_runtime_ref.background.jobs import CURATION, ENDED, CuratedIn, Curation, Exchanges, Job, jobs_of
 from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting
 from agent_runtime_ref.background.turn import Turn
+from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.errors import (
     EngineFailureError,
     SessionStateError,
@@ -44,6 +46,7 @@ class _Task:
     waiting: Waiting
     pending: Pending
     told: Told = field(default_factory=Told)
+    is_held_up: bool = False  # by what passes, the last time it was tried
 
 
 class BackgroundWorker:
@@ -72,7 +75,7 @@ class BackgroundWorker:
         self._tasks: deque[_Task] = deque()
         self._failed: deque[_Task] = deque()  # to be tried again
         self._aside: list[_Task] = []  # by the next process
-        self._busy = False
+        self._current: _Task | None = None  # that is being worked on
         self._closing = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -92,6 +95,21 @@ class BackgroundWorker:
                 self._add(_Task(one, file))
                 count += 1
         return count
+
+    def settle(self, caller: Caller, timeout_seconds: float) -> bool:
+        """Wait until what was said before in the caller's thread is curated, and return whether it is.
+
+        What its user said goes before what others said. A curation that failed by itself is not waited for:
+        a judge that fails changes nothing. Where a store or an engine keeps it from being done, it is not.
+        """
+        with self._changed:
+            self._own()
+            if self._thread is threading.current_thread():
+                return True  # work behind a reply would wait for itself
+            if self._unheard(caller):
+                self._hasten(caller)
+                self._changed.wait_for(lambda: not self._unheard(caller, tried=True), timeout_seconds)
+            return not self._unheard(caller)
 
     def drain(self, timeout_seconds: float | None = None) -> bool:
         """Wait until nothing is left to do, and return whether that is so: what failed is tried once more."""
@@ -115,7 +133,28 @@ class BackgroundWorker:
         self.pending.close()
 
     def _is_idle(self) -> bool:
-        return not self._tasks and not self._busy
+        return not self._tasks and self._current is None
+
+    def _unheard(self, caller: Caller, *, tried: bool = False) -> bool:
+        """Say whether a turn of the thread still has to be curated; those that were `tried` in vain apart."""
+        if all(name != CURATION for name, _ in self._jobs):
+            return False
+        waiting = [*self._tasks, *(() if self._current is None else (self._current,))]
+        held_up = [] if tried else [task for task in self._failed if task.is_held_up]
+        return any(
+            CURATION not in task.waiting.done and _thread_of(task.waiting.turn.caller) == _thread_of(caller)
+            for task in (*waiting, *held_up)
+        )
+
+    def _hasten(self, caller: Caller) -> None:
+        """Put what a user said before the rest, in its order, and have what failed of it tried again."""
+        user = _thread_of(caller)[:2]
+        every = [*self._failed, *self._tasks]
+        mine = [task for task in every if _thread_of(task.waiting.turn.caller)[:2] == user]
+        self._failed = deque(task for task in self._failed if task not in mine)
+        self._tasks = deque([*mine, *(task for task in self._tasks if task not in mine)])
+        if self._tasks:
+            self._started()
 
     def _add(self, task: _Task) -> None:
         with self._changed:
@@ -132,7 +171,7 @@ class BackgroundWorker:
             self._tasks.clear()
             self._failed.clear()
             self._aside.clear()
-            self._busy, self._thread, self._pid = False, None, os.getpid()
+            self._current, self._thread, self._pid = None, None, os.getpid()
             self.pending = Unkept()
 
     def _started(self) -> None:
@@ -153,8 +192,7 @@ class BackgroundWorker:
                 self._changed.wait_for(lambda: self._tasks or self._closing)
                 if not self._tasks:
                     return
-                task = self._tasks.popleft()
-                self._busy = True
+                task = self._current = self._tasks.popleft()
             failed = True
             try:
                 failed = not self._done(task)
@@ -164,49 +202,56 @@ class BackgroundWorker:
                 with self._changed:
                     if failed:
                         self._failed.append(task)
-                    self._busy = False
+                    self._current = None
                     self._changed.notify_all()
 
     def _done(self, task: _Task) -> bool:
         """Do what is left of a turn; say whether nothing is, or nothing can be."""
         turn = task.waiting.turn
+        failures: list[tuple[str, Exception]] = []
         with inside(task.told):
             for name, job in self._jobs:
                 if name in task.waiting.done:
                     continue
-                if self._memory.subject_mark(caller=turn.caller) != turn.mark:
-                    # Somebody was forgotten after this was said, perhaps while the job before was done; it
-                    # must not come back by the back door.
-                    break
-                failure = self._attempt(task, name, job)
-                if failure is not None:
-                    self._put_off(task, name, failure)
-                    return task in self._aside
+                try:
+                    if self._memory.subject_mark(caller=turn.caller) != turn.mark:
+                        # Somebody was forgotten after this was said, perhaps while the job before was done;
+                        # it must not come back by the back door.
+                        failures.clear()
+                        break
+                    self._do(task, name, job)
+                except Exception as error:
+                    failures.append((name, error))
+                    if isinstance(error, _PASSING):
+                        break  # the jobs behind it would only fail too; else each does without the others
+            if failures:
+                self._put_off(task, failures)
+                return task in self._aside
         self._end(task)
         return True
 
-    def _attempt(self, task: _Task, name: str, job: Any) -> Exception | None:
+    def _do(self, task: _Task, name: str, job: Callable[[Waiting], object]) -> None:
         waiting = task.waiting
         task.pending.mark(waiting.turn.turn_id, begun=name)
         waiting.again = name in waiting.begun
         waiting.begun.add(name)
-        try:
-            job(waiting)
-        except Exception as error:
-            return error
-        waiting.done.add(name)
+        job(waiting)
+        with self._changed:  # somebody may wait for this very job
+            waiting.done.add(name)
+            self._changed.notify_all()
         task.pending.mark(waiting.turn.turn_id, done=name)
-        return None
 
-    def _put_off(self, task: _Task, name: str, failure: Exception) -> None:
-        """Tell of a failure, and leave the turn to the next process where it failed too often."""
+    def _put_off(self, task: _Task, failures: Sequence[tuple[str, Exception]]) -> None:
+        """Tell of failures, and leave the turn to the next process where it failed too often."""
         waiting = task.waiting
-        waiting.attempts += not isinstance(failure, _PASSING)
-        if waiting.attempts < ATTEMPTS_MAX:
+        task.is_held_up = isinstance(failures[-1][1], _PASSING)
+        waiting.attempts += not task.is_held_up
+        goes_on = waiting.attempts < ATTEMPTS_MAX
+        for name, failure in failures:
+            self._tell(waiting, name, failure, "pending" if goes_on else "put_aside")
+        if goes_on:
             task.pending.mark(waiting.turn.turn_id, attempts=waiting.attempts)
-            self._tell(waiting, name, failure, "pending")
             return
-        self._tell(waiting, name, failure, "put_aside")
         waiting.attempts = 0  # the next process may be another version of this one
         before, task.pending = task.pending, task.pending.aside(waiting)
         if task.pending is not before:  # else it lay aside already
@@ -224,3 +269,8 @@ class BackgroundWorker:
 
     def _end(self, task: _Task) -> None:
         task.pending.finish(task.waiting.turn.turn_id)
+
+
+def _thread_of(caller: Caller) -> tuple[str, str, str | None]:
+    """Return whose thread a turn is of: tenant, subject and session."""
+    return caller.tenant_id, caller.own_subject, caller.session_id
