@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +33,7 @@ OWNER, APPLICATION, INSPECTION = "agent_memory_owner", "agent_memory_app", "agen
 SERVICE, OPERATOR = "service", "operator"
 _DEBIAN = Path(f"/usr/lib/postgresql/{OLDEST}/bin")
 _ACCOUNT = "postgres"
+_MEMORY, _MEMORY_FREE_MIN = Path("/dev/shm"), 4 << 30
 
 
 class NoPostgresError(Exception):
@@ -75,15 +76,15 @@ def require_postgres() -> Path:
 class PostgresProcess:
     """A server of ours; it may be stopped, killed and started again at its address."""
 
-    def __init__(self, *settings: str) -> None:
-        """Make the cluster; `settings` are added to those of every server here, as `name=value`."""
+    def __init__(self, *settings: str, within: Path = Path("/tmp")) -> None:
+        """Make the cluster in a folder `within`; `settings` are added to those of every server here."""
         self._bin = programs()
         self._settings = settings
         self.port = free_port()
         self.password = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
         # Not below the temporary folder of the tests, into which no other user may look.
-        self._folder = Path(tempfile.mkdtemp(prefix="agent-runtime-postgres-", dir="/tmp"))
+        self._folder = Path(tempfile.mkdtemp(prefix="agent-runtime-postgres-", dir=within))
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
             self._as = {"user": _ACCOUNT, "group": _ACCOUNT, "extra_groups": []}
@@ -206,9 +207,9 @@ class PostgresProcess:
 
 
 @contextmanager
-def started(*settings: str) -> Iterator[PostgresProcess]:
+def started(*settings: str, within: Path = Path("/tmp")) -> Iterator[PostgresProcess]:
     """Give a running server with the roles of the how-to, and end it afterwards."""
-    with closing(PostgresProcess(*settings)) as server:
+    with closing(PostgresProcess(*settings, within=within)) as server:
         server.start()
         server.create_roles()
         yield server
@@ -216,10 +217,18 @@ def started(*settings: str) -> Iterator[PostgresProcess]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresProcess]:
-    """A server of the whole test run; commits are not forced to disk, since no power fails here."""
+    """A server of the whole test run, with its files in memory: forcing them to disk costs nothing there."""
     require_postgres()
-    with started("fsync=off", "full_page_writes=off") as server:
+    with started(within=_memory_folder()) as server:
         yield server
+
+
+def _memory_folder() -> Path:
+    """A folder of the machine's memory that has room for a cluster; else the one of other temporary files."""
+    with suppress(OSError):
+        if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_FREE_MIN:
+            return _MEMORY
+    return Path("/tmp")
 
 
 @pytest.fixture(scope="session")

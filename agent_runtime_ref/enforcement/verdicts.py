@@ -17,7 +17,7 @@ from agent_runtime_ref.enforcement.prepared import Context, Prepared
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import Ruling
 from agent_runtime_ref.errors import StoreCapabilityError
-from agent_runtime_ref.stores.base import Change, Head, Held, Store
+from agent_runtime_ref.stores.base import Change, Head, Held, SaysWhyVolatile, Store
 from agent_runtime_ref.telemetry.events import Event
 
 PATH = "memory/write/decision"
@@ -103,7 +103,9 @@ class Verdicts:
     def _require_durable_store(self, item: Prepared, refusals: Sequence[Mapping[str, Any]]) -> None:
         if refusals or self._keeps_durable or item.candidate.memory_class == "short_term":
             return
-        problem = f"it does not keep `{item.candidate.memory_class}` records durably; use sqlite:PATH"
+        because = self._store.volatile_because if isinstance(self._store, SaysWhyVolatile) else None
+        problem = f"it does not keep `{item.candidate.memory_class}` records durably"
+        problem += "; use sqlite:PATH" if because is None else f": {because}"
         raise StoreCapabilityError(self._store.url, problem)
 
     def _refused(

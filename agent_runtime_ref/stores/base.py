@@ -42,6 +42,7 @@ __all__ = [
     "Queued",
     "RawLines",
     "Rejected",
+    "SaysWhyVolatile",
     "SearchPage",
     "SearchRequest",
     "Slot",
@@ -80,6 +81,15 @@ class ChainedByTenant(Protocol):
 
     def chains(self, read: bool) -> Iterator[Chain]:
         """Every chain of the write log or the read log, the one of no tenant first."""
+
+
+@runtime_checkable
+class SaysWhyVolatile(Protocol):
+    """A store that may be durable or not, and says what keeps it from being so."""
+
+    @property
+    def volatile_because(self) -> str | None:
+        """What keeps it from being durable, and the remedy, as half a sentence; None where it is."""
 
 
 Examination = AbstractContextManager[tuple[SearchPage, Iterator[list[Match]]]]

@@ -68,12 +68,21 @@ def test_it_is_durable_where_every_write_is_on_disk_first(redis_server: RedisPro
         assert not durable()
         assert not durable(appendonly="yes", appendfsync="everysec")
         assert durable(appendfsync="always")
+        assert not durable(**{"no-appendfsync-on-rewrite": "yes"})
+        assert durable(**{"no-appendfsync-on-rewrite": "no", "aof-load-truncated": "yes"})
         redis_server.run("ACL", "SETUSER", "service", "on", ">pw", "~*", "+@all", "-config")
         with closing(RedisStore(f"redis://service:pw@127.0.0.1:{redis_server.port}/0")) as store:
             assert store.durable is False
     finally:
         redis_server.run("ACL", "DELUSER", "service")
-        redis_server.run("CONFIG", "SET", "appendonly", "no")
+        redis_server.run("CONFIG", "SET", "appendonly", "no", "no-appendfsync-on-rewrite", "no")
+
+
+def test_what_is_not_durable_says_which_setting_keeps_it_from_that(redis_server: RedisProcess) -> None:
+    """Whoever is refused reads what to set."""
+    with closing(RedisStore(redis_server.url())) as store:
+        assert store.volatile_because is not None
+        assert "`appendonly no`; set it to `yes`" in store.volatile_because
 
 
 def test_a_server_that_throws_keys_away_is_refused(redis_server: RedisProcess) -> None:

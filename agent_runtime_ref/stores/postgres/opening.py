@@ -21,6 +21,12 @@ _UNWALLED = (
     " AND (r.rolsuper OR r.rolbypassrls"
     " OR r.oid = (SELECT relowner FROM pg_class WHERE oid = 'agent_memory.records'::regclass)) LIMIT 1"
 )
+# Without the first two a crash of its machine may leave the files broken, without the third it may lose the
+# last commits. Every other value of the third (`local`, `remote_write`, `remote_apply`) waits for its disk.
+_LOSING = (
+    "SELECT name FROM pg_settings WHERE setting = 'off'"
+    " AND name IN ('fsync', 'full_page_writes', 'synchronous_commit') ORDER BY name"
+)
 
 
 class Known(NamedTuple):
@@ -29,6 +35,7 @@ class Known(NamedTuple):
     store_key: bytes
     application: str
     inspection: str
+    volatile_because: str | None  # None: what is committed is on the server's disk
 
 
 def examined(url: str, place: str) -> Known:
@@ -56,7 +63,20 @@ def examined(url: str, place: str) -> Known:
         _require_walls(connection, place)
         names = [meta.get(name, b"").decode("utf-8", "replace") for name in ("application", "inspection")]
         _require_member(connection, place, names[0])
-        return Known(checked(meta.get("store_key"), place), *names)
+        key = checked(meta.get("store_key"), place)
+        return Known(key, names[0], names[1], _volatile_because(connection))
+
+
+def _volatile_because(connection: psycopg.Connection) -> str | None:
+    """Why a commit may be lost with the server's power; None where it cannot be.
+
+    Asked in the session of who logs in, since a role and a database may have settings of their own.
+    """
+    found = connection.execute(_LOSING).fetchall()
+    if not found:
+        return None
+    told = ", ".join(f"`{row[0]} = off`" for row in found)
+    return f"its server runs with {told} for who logs in; set it to on"
 
 
 def _meta(connection: psycopg.Connection, place: str) -> dict[str, bytes]:

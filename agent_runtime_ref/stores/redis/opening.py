@@ -22,6 +22,10 @@ FORMAT = 1
 OLDEST = (6, 2)
 _KEY_BYTES = 32
 _TRIAL = Names(f"{PREFIX}trial:")
+# What forces each write to the server's disk before it is acknowledged. The last one: otherwise nothing is
+# forced while a child of the server saves or rewrites its file. `aof-load-truncated` is not among them: a
+# file that was cut short at its end lacks what was never acknowledged, and half a script is left out whole.
+_FORCING = (("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no"))
 
 
 class Known(NamedTuple):
@@ -29,7 +33,7 @@ class Known(NamedTuple):
 
     identity: str
     store_key: bytes
-    durable: bool
+    volatile_because: str | None  # None: what it acknowledges is on its disk
 
 
 def examined(server: Server, *, must_exist: bool) -> Known:
@@ -49,7 +53,7 @@ def examined(server: Server, *, must_exist: bool) -> Known:
     identity, key = _checked(server.place, found)
     server.identity = identity
     _require_rights(server)
-    return Known(identity, key, _is_durable(server))
+    return Known(identity, key, _volatile_because(server))
 
 
 def _told(server: Server) -> Mapping[str, Any]:
@@ -124,17 +128,20 @@ def _require_rights(server: Server) -> None:
     server.command("DEL", _TRIAL.standing, index, lines, members)
 
 
-def _is_durable(server: Server) -> bool:
-    """Whether each write is on disk before it is acknowledged; where the server does not say, it is not."""
-    try:
-        settings = [server.command("CONFIG", "GET", name) for name in ("appendonly", "appendfsync")]
-    except StoreError:
-        return False
-    values: list[str] = []
-    for one in settings:
-        pairs = one.items() if isinstance(one, Mapping) else zip(one[::2], one[1::2], strict=False)
-        values += [_word(value) for _, value in pairs]
-    return values == ["yes", "always"]
+def _volatile_because(server: Server) -> str | None:
+    """Why a write may be acknowledged before it is on disk; None where it never is."""
+    for name, wanted in _FORCING:
+        try:
+            answer = server.command("CONFIG", "GET", name)
+        except StoreError:
+            return "its server does not say whether it forces writes to its disk; allow `config|get`"
+        pairs = (
+            answer.items() if isinstance(answer, Mapping) else zip(answer[::2], answer[1::2], strict=False)
+        )
+        values = [_word(value) for _, value in pairs]
+        if values != [wanted]:
+            return f"its server runs with `{name} {' '.join(values) or '(untold)'}`; set it to `{wanted}`"
+    return None
 
 
 def _word(value: object) -> str:

@@ -55,7 +55,9 @@ class RedisStore:
     """Keeps records, both logs and keys in one database of a server, below names of its own.
 
     `durable` is what the server's settings made it when the store was opened: only a server that forces each
-    write to its disk before it answers (`appendonly yes`, `appendfsync always`) keeps what it acknowledged.
+    write to its disk before it answers (`appendonly yes`, `appendfsync always`,
+    `no-appendfsync-on-rewrite no`) keeps what it acknowledged. `volatile_because` says which setting keeps
+    it from that.
     """
 
     log_mode: LogMode = "same_transaction"
@@ -78,7 +80,8 @@ class RedisStore:
         except BaseException:
             self._server.close()
             raise
-        self.durable = known.durable
+        self.volatile_because = known.volatile_because
+        self.durable = known.volatile_because is None
         self._store_key = known.store_key
         self._log = Log(self._server)
         self._start()
