@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from agent_runtime_ref import Caller, GovernedMemory
 from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreForeignError, StoreVersionError
 from agent_runtime_ref.stores.base import Change, WriteBatch
 from agent_runtime_ref.stores.document import DocumentStore
 from agent_runtime_ref.stores.jsonl import files
 from agent_runtime_ref.testing import make_record
 from agent_runtime_ref.testing.conformance_base import TENANT
+
+OFFICER = Caller(TENANT, "ada", roles=("privacy_officer",))
 
 
 class Ended(BaseException):
@@ -193,6 +196,23 @@ def test_a_second_damage_loses_nothing_of_the_first(path: Path) -> None:
 
     kept = [path.with_name(f"{path.name}.damaged-{number}") for number in (1, 2)]
     assert [one.read_text(encoding="utf-8") for one in kept] == ["damage 1", "damage 2"]
+
+
+def test_forgetting_names_what_lies_aside(path: Path) -> None:
+    """A damaged file may hold the person's words; the store's name, which may be hers, is not repeated."""
+    with GovernedMemory.open(f"file:{path}") as memory:
+        assert not [one for one in memory.forget(subject="user-42", caller=OFFICER).not_covered if "*" in one]
+        for _ in range(12):
+            path.write_text("damage", encoding="utf-8")
+            receipt = memory.forget(subject="user-42", caller=OFFICER, dry_run=True)
+        receipt = memory.forget(subject="user-42", caller=OFFICER)
+        (said,) = (one for one in receipt.not_covered if "*" in one)
+        line = list(memory.log_lines())[-1]
+
+    assert "`*.damaged-1`, `*.damaged-2`" in said
+    assert "and 2 more" in said
+    assert said in line
+    assert path.name not in line
 
 
 def test_records_that_are_gone_are_missed_after_a_damage_too(path: Path) -> None:

@@ -18,6 +18,7 @@ from secrets import token_bytes
 from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreError, StoreForeignError
 from agent_runtime_ref.stores import relied
 from agent_runtime_ref.stores.base import CAPABILITIES, CommitOutcome, ForgetCounts, LogMode, WriteBatch
+from agent_runtime_ref.stores.document import aside
 from agent_runtime_ref.stores.document.contents import Contents, dumped, loaded
 from agent_runtime_ref.stores.file_logged import FileLogged
 from agent_runtime_ref.stores.held import digests_of, doomed, forget_counts
@@ -25,8 +26,6 @@ from agent_runtime_ref.stores.jsonl import files, intents
 from agent_runtime_ref.stores.memory_log import FileLog
 from agent_runtime_ref.stores.memory_tenant import Tenant, Undo
 from agent_runtime_ref.telemetry import diagnostics
-
-_ASIDE_MAX = 1000
 
 
 class DocumentStore(FileLogged):
@@ -106,6 +105,7 @@ class DocumentStore(FileLogged):
                 ),
                 dry_run=dry_run,
                 log_key_destroyed=not dry_run and (tenant_id, subject) in contents.subject_keys,
+                notes=aside.notes(self.path),
             )
             lines = lines_for(counts)
             if dry_run:
@@ -230,14 +230,13 @@ class DocumentStore(FileLogged):
 
         The file never lacks its name meanwhile: where it does, its records are gone, and that is refused.
         """
-        names = (self._beside(f"damaged-{number}") for number in range(1, _ASIDE_MAX))
-        aside = next((path for path in names if not path.exists()), None)
-        if aside is None:
+        place = aside.free_name(self.path)
+        if place is None:
             raise error
         copy = self._beside("aside.new")
         files.prepare(copy, [self._bytes()])
-        files.put_in_place(copy, aside)
-        diagnostics.error("store_put_aside", path=str(self.path), aside=str(aside))
+        files.put_in_place(copy, place)
+        diagnostics.error("store_put_aside", path=str(self.path), aside=str(place))
         self._begin()
         self._changed_at = self._log.last_number()
 
