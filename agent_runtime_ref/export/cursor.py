@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from agent_runtime_ref.errors import CursorError
+from agent_runtime_ref.file_sync import sync_folder, write_all
 from agent_runtime_ref.telemetry.chain import GENESIS
-from agent_runtime_ref.telemetry.logfile import sync_folder
 
 _VERSION = 1
 _BYTES_MAX = 16 * 1024 * 1024
@@ -104,9 +104,7 @@ class Cursor:
         descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             _try_lock(descriptor)
-            view = memoryview(data)
-            while view:  # a full disk takes a part, and says so only when it is asked again
-                view = view[os.write(descriptor, view) :]
+            write_all(descriptor, data)
             os.fsync(descriptor)
             os.rename(beside, self.path)
         except BaseException:

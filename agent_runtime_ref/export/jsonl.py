@@ -12,6 +12,7 @@ from agent_runtime_ref.compact_json import compact
 from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.export.answers import Answer
 from agent_runtime_ref.export.outgoing import Outgoing
+from agent_runtime_ref.file_sync import sync_folder, write_all
 
 _BEGINS = b'{"schema_version":'
 _TAIL_BYTES = 4 * 1024 * 1024
@@ -38,10 +39,11 @@ class FileSender:
     def send(self, events: Sequence[Outgoing]) -> Answer:
         """Append a batch; what was written of one that could not be is taken back."""
         end = os.fstat(self._descriptor).st_size
-        view = memoryview("".join(f"{compact(event.to_document())}\n" for event in events).encode())
+        data = "".join(f"{compact(event.to_document())}\n" for event in events).encode()
+        if end == 0:
+            sync_folder(self._path.parent)  # first, so that a file with an event in it has its name on disk
         try:
-            while view:
-                view = view[os.write(self._descriptor, view) :]
+            write_all(self._descriptor, data)
             os.fsync(self._descriptor)
         except OSError as error:
             with suppress(OSError):

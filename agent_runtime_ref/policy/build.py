@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.file_sync import sync_folder
 from agent_runtime_ref.policy.bundle import bundle_of
 from agent_runtime_ref.policy.bundle_files import MANIFEST, SIGNATURES, Files, decides, read_content
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
@@ -94,6 +95,7 @@ def write_bundle(built: BuiltBundle, path: Path) -> None:
             os.fsync(file.fileno())
         Path(name).chmod(0o644)
         Path(name).replace(path)
+        sync_folder(path.absolute().parent)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
         raise _unwritable(path, error) from error

@@ -29,6 +29,7 @@ from agent_runtime_ref.errors import (
     RemoteMemoryValidationError,
 )
 from agent_runtime_ref.file_lock import locked
+from agent_runtime_ref.file_sync import sync_folder, write_all
 from agent_runtime_ref.remote_memory.lines import LINE_BYTES_MAX, line_of, records_of
 from agent_runtime_ref.telemetry import diagnostics
 
@@ -224,10 +225,10 @@ class RemoteMemoryStore:
 
     def _write(self, descriptor: int, data: bytes) -> None:
         end = os.fstat(descriptor).st_size
+        if end == 0:
+            sync_folder(self.path.parent)  # first, so that a file with a line in it has its name on disk
         try:
-            written = os.write(descriptor, data)
-            if written != len(data):
-                raise OSError(f"{written} of {len(data)} bytes were written; the disk may be full")
+            write_all(descriptor, data)
             os.fsync(descriptor)
             self._changed_ns = os.fstat(descriptor).st_mtime_ns
         except OSError as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_runtime_ref.errors import DocumentError, SessionStateError
+from agent_runtime_ref.file_sync import sync_folder
 from agent_runtime_ref.session_state.places import Place
 from agent_runtime_ref.telemetry import diagnostics
 
@@ -80,7 +81,7 @@ def write(place: Place, name: str, document: Mapping[str, Any]) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(prepared, place.folder / name)
-        _synced(place.folder)
+        sync_folder(place.folder)
     except OSError as error:
         raise _failed(place.folder / name, error) from error
 
@@ -209,15 +210,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refused(constant: str) -> Any:
     raise ValueError(constant)
-
-
-def _synced(folder: Path) -> None:
-    with suppress(OSError):  # some file systems cannot be asked, and keep names in order
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _failed(path: Path, error: OSError) -> SessionStateError:

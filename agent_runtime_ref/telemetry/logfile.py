@@ -22,6 +22,7 @@ from pathlib import Path
 
 from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreForeignError
 from agent_runtime_ref.file_lock import locked
+from agent_runtime_ref.file_sync import sync_folder, write_all
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.segments import closed_name, closed_segments, raw_lines
 
@@ -100,8 +101,11 @@ class LogFile:
 
     def _write(self, descriptor: int, data: bytes, *, wait: bool) -> None:
         end = os.lseek(descriptor, 0, os.SEEK_END)
+        if end == 0:
+            # First, so that a file with a line in it has its name on disk, whoever died before.
+            sync_folder(self.path.parent)
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             if wait:
                 os.fsync(descriptor)
         except OSError as error:
@@ -226,19 +230,3 @@ def _instant(text: str) -> datetime | None:
     except ValueError:
         return None
     return instant if instant.tzinfo is not None else None  # others cannot be compared with it
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until a new name is on disk; some file systems cannot be asked, and keep names in order."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -15,6 +15,7 @@ from agent_runtime_ref.cli.terminal import warn
 from agent_runtime_ref.cli.trace.logs import logs_of
 from agent_runtime_ref.cli.trace.verify import accounted, add_algorithm, require_kept
 from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.file_sync import sync_folder
 
 
 def add_parser(subparsers: Any) -> None:
@@ -88,6 +89,7 @@ def _write_new(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        sync_folder(path.absolute().parent)
     except FileExistsError as error:
         raise UsageError(f"`{path}` is there already, and an anchor is evidence; name a new file") from error
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_runtime_ref.errors import StoreCapabilityError, StoreError
+from agent_runtime_ref.file_sync import sync_folder, write_all
 
 _BLOCK = 1 << 24
 
@@ -137,7 +138,7 @@ def append(path: Path, data: bytes) -> None:
     try:
         end = os.fstat(descriptor).st_size
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             os.fsync(descriptor)
         except OSError as error:
             with suppress(OSError):
@@ -163,7 +164,7 @@ def prepare(path: Path, chunks: Iterable[bytes]) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             for chunk in chunks:
-                _write_all(descriptor, chunk)
+                write_all(descriptor, chunk)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -180,24 +181,8 @@ def put_in_place(prepared: Path, path: Path) -> None:
         raise StoreError(str(path), _problem(error)) from error
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until a new name is on disk; some file systems cannot be asked, and keep names in order."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def _standing(status: os.stat_result) -> Standing:
     return Standing(status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _problem(error: OSError) -> str:

@@ -56,7 +56,6 @@ _HOLDERS = (
     " FROM dedup d JOIN records r ON r.tenant_id=d.tenant_id AND r.rid=d.rid"
     " WHERE d.tenant_id=$1 AND d.digest=ANY($2)"
 )
-_RETIRE = "UPDATE records SET status='superseded' WHERE tenant_id=$1 AND rid=ANY($2)"
 
 
 class _Active(NamedTuple):
