@@ -41,15 +41,13 @@ LOCAL_USER = "local-user"
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def resource_path(
-    kind: str, argument: str | Path | None = None, *, environ: Mapping[str, str] | None = None
-) -> Path:
+def resource_path(kind: str, argument: str | Path | None = None) -> Path:
     """Return the folder (or file) that holds `kind`: "policies", "schemas" or "configs".
 
     Raises:
         ResourceNotFoundError: what was named does not exist, or the installation is incomplete.
     """
-    named = _named(kind, argument, os.environ if environ is None else environ)
+    named = _named(kind, argument)
     if named is not None:
         if not named.exists():
             raise ResourceNotFoundError(kind, named)
@@ -60,13 +58,13 @@ def resource_path(
     raise ResourceNotFoundError(kind, _PACKAGE / "_data" / kind)
 
 
-def _named(kind: str, argument: str | Path | None, environ: Mapping[str, str]) -> Path | None:
+def _named(kind: str, argument: str | Path | None) -> Path | None:
     """Return the path that a caller or the environment names; None where neither does."""
     if argument is not None:
         return Path(argument)
     variable = ENVIRONMENT.get(kind)
     # An empty variable counts as unset, as it does for most commands; a shell cannot easily unset one.
-    value = environ.get(variable) if variable else None
+    value = os.environ.get(variable) if variable else None
     return Path(value) if value else None
 
 

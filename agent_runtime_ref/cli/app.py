@@ -34,6 +34,9 @@ COMMANDS = {
     "run": ("run", "one agent turn: precheck, retrieval, context, reply, then the work behind it"),
     "demo": ("demo", "a guided tour over a store that is removed afterwards"),
 }
+# As shells count: 128 and the number of the signal.
+_INTERRUPTED = 130
+_PIPE_CLOSED = 141
 _DESCRIPTION = "Governed memory for agents: what is read or written passes a policy; each decision is kept."
 _EPILOG = """\
 exit codes:
@@ -53,10 +56,10 @@ def main_with(argv: Sequence[str]) -> int:
     except SystemExit as ended:  # argparse, after --help or a mistake in usage
         return _code_of_exit(ended)
     except KeyboardInterrupt:
-        return 130
+        return _INTERRUPTED
     except BrokenPipeError:
         _let_go_of_stdout()
-        return 141
+        return _PIPE_CLOSED
     except Exception as error:
         return _told(error, debug=debug)
     return code

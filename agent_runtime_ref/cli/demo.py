@@ -8,13 +8,16 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.options import add_settings, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.terminal import shown
+
+if TYPE_CHECKING:
+    from agent_runtime_ref.cli.demo_steps import Told
 
 _INTRODUCTION = (
     "Governed memory: nothing is read or written except through two gates, and each decision is kept.\n"
@@ -41,7 +44,6 @@ def run(args: argparse.Namespace) -> int:
 
     settings = settings_of(args)
     as_json = format_of(args, otherwise="text") == "json"
-    told: list[dict[str, Any]] = []
     if not as_json:
         write(_INTRODUCTION)
     with (
@@ -53,16 +55,19 @@ def run(args: argparse.Namespace) -> int:
             policies_digest=settings.policies_digest,
         ) as memory,
     ):
-        for number, (title, step) in enumerate(STEPS, start=1):
-            lines, data = step(memory)
-            if as_json:
-                told.append({"step": number, "title": title, "data": data})
-                continue
-            write(f"\n{number}. {title}")
-            for line in lines:
-                write(f"   {shown(line)}")
+        told = [_told(number, title, step(memory), as_json) for number, (title, step) in enumerate(STEPS, 1)]
     if as_json:
         print_document({"steps": told})
     else:
         write("\nThe store is gone. Next: `agent-runtime-ref inspect-memory --explain`, and the README.")
     return DONE
+
+
+def _told(number: int, title: str, result: Told, as_json: bool) -> dict[str, Any]:
+    """Return a step as data; for a reader it is printed right away, since a tour is watched."""
+    lines, data = result
+    if not as_json:
+        write(f"\n{number}. {title}")
+        for line in lines:
+            write(f"   {shown(line)}")
+    return {"step": number, "title": title, "data": data}

@@ -9,8 +9,6 @@ DONE = 0
 REFUSED = 1  # by the policy, or findings
 USAGE = 2  # usage, configuration or unreadable input
 INTERNAL = 3  # a mistake of ours, or an engine or store that failed
-INTERRUPTED = 130
-PIPE_CLOSED = 141
 
 # Of two classes that fit, the first counts: a subclass stands before its base.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, REFUSED
@@ -15,6 +15,7 @@ from agent_runtime_ref.cli.terminal import note, warn
 from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
+    from agent_runtime_ref.clock import Clock
     from agent_runtime_ref.contracts import MemoryRecord
     from agent_runtime_ref.policy.bundle import Bundle
     from agent_runtime_ref.replay.as_of import Judged, Shown
@@ -27,20 +28,15 @@ _AT_ONCE = 50
 def run(args: argparse.Namespace) -> int:
     """Print what would have been shown and return the exit code: 1 where all would have been refused."""
     from agent_runtime_ref.cli.inspect_memory import principal_of, query_of, tenant_of
-    from agent_runtime_ref.clock import SystemClock, microseconds, timestamp
+    from agent_runtime_ref.clock import SystemClock
     from agent_runtime_ref.replay.as_of import shown_as_of
 
-    if args.principal is None:
-        raise UsageError("--as-of tells what a principal would have been shown: name it with --as")
-    require_named_store(args)
-    clock, at_us = SystemClock(), microseconds(args.as_of)
-    if at_us > clock.now_us():
-        raise UsageError(f"--as-of {timestamp(at_us)} has not come yet")
+    clock = SystemClock()
+    at_us = _checked_instant(args, clock)
     style = format_of(args, otherwise="table")
-    other = args.policies
     # The policies in force decide who may look; those that are asked about decide nothing now.
     with reported(style), opened(argparse.Namespace(**{**vars(args), "policies": None})) as memory:
-        bundle = memory.bundle if other is None else _bundle(other)
+        bundle = memory.bundle if args.policies is None else _bundle(args.policies)
         args.limit = within_limit(args.limit, bundle.settings["limits"]["query_max"])
         tenant_id = tenant_of(memory, args)
         shown = shown_as_of(
@@ -52,18 +48,42 @@ def run(args: argparse.Namespace) -> int:
             at_us=at_us,
             clock=clock,
         )
-        judged = [one for one in shown.judged if one.shown or args.explain]
-        records = _records(memory, tenant_id, [one.record_id for one in judged])
-        if style == "table":
-            _print_table(memory, judged, records)
-        elif style == "jsonl":
-            print_lines([_document(one, records, explain=args.explain) for one in judged])
-        else:
-            envelope = _envelope(memory, args, shown, bundle, at_us)
-            documents = [_document(one, records, explain=args.explain) for one in judged]
-            print_document(envelope | {"count": len(documents), "records": documents}, style)
-        _say(shown, style)
+        _print(memory, args, tenant_id, shown, style, lambda: _envelope(memory, args, shown, bundle, at_us))
     return REFUSED if shown.denied else DONE
+
+
+def _checked_instant(args: argparse.Namespace, clock: Clock) -> int:
+    """Return the instant of `--as-of` in microseconds, where the other options let it be told of."""
+    from agent_runtime_ref.clock import microseconds, timestamp
+
+    if args.principal is None:
+        raise UsageError("--as-of tells what a principal would have been shown: name it with --as")
+    require_named_store(args)
+    at_us = microseconds(args.as_of)
+    if at_us > clock.now_us():
+        raise UsageError(f"--as-of {timestamp(at_us)} has not come yet")
+    return at_us
+
+
+def _print(
+    memory: GovernedMemory,
+    args: argparse.Namespace,
+    tenant_id: str,
+    shown: Shown,
+    style: str,
+    envelope: Callable[[], dict[str, Any]],
+) -> None:
+    """Print the records, and beside them what is no record; only a whole document has an envelope."""
+    judged = [one for one in shown.judged if one.shown or args.explain]
+    records = _records(memory, tenant_id, [one.record_id for one in judged])
+    documents = [_document(one, records, explain=args.explain) for one in judged]
+    if style == "table":
+        _print_table(memory, judged, records)
+    elif style == "jsonl":
+        print_lines(documents)
+    else:
+        print_document(envelope() | {"count": len(documents), "records": documents}, style)
+    _say(shown, style)
 
 
 def _bundle(name: str) -> Bundle:

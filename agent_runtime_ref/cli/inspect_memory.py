@@ -58,6 +58,17 @@ def add_parser(subparsers: Any) -> None:
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--config", metavar="FILE", help="a memory.yaml; the same as --store seeds:FILE")
     place.add_argument("--config-dir", metavar="DIR", help="a folder with a memory.yaml in it")
+    _add_choice(parser)
+    _add_principal(parser)
+    parser.add_argument(
+        "--explain", action="store_true", help="for each record: the decision, rules, and a change"
+    )
+    add_format(parser, "table", "json", "jsonl", "yaml")
+    add_settings(parser)
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose records."""
     chosen = parser.add_argument_group("which records")
     chosen.add_argument(
         "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: all tenants"
@@ -67,6 +78,10 @@ def add_parser(subparsers: Any) -> None:
     chosen.add_argument("--source", action="append", metavar="SOURCE", help="may be repeated")
     chosen.add_argument("--trust-min", choices=("low", "medium", "high"), help="the least trust")
     chosen.add_argument("--limit", type=positive, metavar="N", help="default: as many as the policy allows")
+
+
+def _add_principal(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whose view it is, and of when."""
     who = parser.add_argument_group("for whom")
     who.add_argument(
         "--as",
@@ -88,11 +103,6 @@ def add_parser(subparsers: Any) -> None:
         type=instant,
         help="what it would have been shown then; with --policies under those (a git revision, too)",
     )
-    parser.add_argument(
-        "--explain", action="store_true", help="for each record: the decision, rules, and a change"
-    )
-    add_format(parser, "table", "json", "jsonl", "yaml")
-    add_settings(parser)
 
 
 def run(args: argparse.Namespace) -> int:

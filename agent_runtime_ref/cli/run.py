@@ -48,11 +48,24 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--purpose", type=worded, default="answer_generation", metavar="PURPOSE", help="what it is for"
     )
+    _add_caller(parser)
+    _add_model(parser)
+    parser.add_argument("--show-context", action="store_true", help="print the context before the reply")
+    add_format(parser, "text", "json")
+    add_settings(parser)
+
+
+def _add_caller(parser: argparse.ArgumentParser) -> None:
+    """Add whose turn it is; beside the bundled seeds, everything has a default."""
     group = parser.add_argument_group("whose turn it is")
     group.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT",
+        "--tenant",
+        "--tenant-id",
+        dest="tenant",
+        type=worded,
+        metavar="TENANT",
         help=f"the tenant; {_SEEDS_TENANT} for the bundled seeds",
-    )  # fmt: skip
+    )
     group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who asks; default: the user")
     group.add_argument(
         "--subject", type=worded, metavar="SUBJECT", help="the user acted for; default: the principal"
@@ -61,6 +74,10 @@ def add_parser(subparsers: Any) -> None:
         "--session", type=worded, metavar="SESSION", help="the conversation; default: a new one"
     )
     group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    """Add which model answers."""
     group = parser.add_argument_group("the model")
     group.add_argument(
         "--model",
@@ -68,9 +85,6 @@ def add_parser(subparsers: Any) -> None:
         help="an OpenAI-compatible endpoint, or `offline`; key: AGENT_RUNTIME_MODEL_KEY",
     )
     group.add_argument("--model-name", metavar="NAME", help="how the endpoint calls its model")
-    parser.add_argument("--show-context", action="store_true", help="print the context before the reply")
-    add_format(parser, "text", "json")
-    add_settings(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -126,6 +140,8 @@ def _caller(args: argparse.Namespace) -> Caller:
 
 def _settings(args: argparse.Namespace) -> Settings:
     """Return the settings with the model of the options; an option wins over its variable."""
+    from dataclasses import replace
+
     from agent_runtime_ref.config import MODEL, load_settings
 
     environ = dict(os.environ)
@@ -135,8 +151,6 @@ def _settings(args: argparse.Namespace) -> Settings:
         environ[MODEL["name"]] = args.model_name
     settings = settings_of(args)
     agent = load_settings(args.settings, environ=environ).agent
-    from dataclasses import replace
-
     if args.model == "offline":
         agent = replace(agent, model=replace(agent.model, endpoint=None))
     return replace(settings, agent=agent)

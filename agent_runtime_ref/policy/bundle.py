@@ -99,11 +99,7 @@ def _bundle(content: Content, expected_digest: str | None, verification: Verific
     check_tests(found)
     documents = {name: parsed(name, raw) for name, raw in files if not name.endswith(".rego")}
     manifest = manifest_of(documents.pop(MANIFEST, None))
-    digest = _digest(files, manifest)
-    if expected_digest is not None and digest != expected_digest:
-        raise BundleError("bundle_tampered", f"{location} has digest {digest}, expected {expected_digest}")
-    if manifest.metadata.get(DIGEST, digest) != digest:
-        raise BundleError("bundle_tampered", f"{location} has digest {digest}, its manifest names another")
+    digest = _checked_digest(files, manifest, location, expected_digest)
     modules = _in_order((name, decoded(name, raw)) for name, raw in files if name.endswith(".rego"))
     if not modules:
         raise BundleError("bundle_missing", f"no Rego module in {location}")
@@ -118,6 +114,16 @@ def _bundle(content: Content, expected_digest: str | None, verification: Verific
         detectors=_mapping(data, "memory", "detectors"),
         source=location,
     )
+
+
+def _checked_digest(files: Files, manifest: Manifest, location: str, expected: str | None) -> str:
+    """Return the digest of what decides, which is the expected one and the one that the manifest names."""
+    digest = _digest(files, manifest)
+    if expected is not None and digest != expected:
+        raise BundleError("bundle_tampered", f"{location} has digest {digest}, expected {expected}")
+    if manifest.metadata.get(DIGEST, digest) != digest:
+        raise BundleError("bundle_tampered", f"{location} has digest {digest}, its manifest names another")
+    return digest
 
 
 def _in_order(modules: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

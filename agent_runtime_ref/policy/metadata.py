@@ -38,7 +38,6 @@ class Annotation:
     value: Any
     problem: str | None
     head: str
-    head_line: int
 
 
 def rules_of(path: str, text: str) -> Iterator[RuleInfo]:
@@ -71,7 +70,7 @@ def annotations_of(text: str) -> Iterator[Annotation]:
         block = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines[index + 1 : end])
         value, problem = _yaml(block)
         head = lines[end] if end < len(lines) else ""
-        yield Annotation(index + 1, value, problem, head, end + 1)
+        yield Annotation(index + 1, value, problem, head)
         index = end
 
 

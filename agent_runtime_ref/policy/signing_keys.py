@@ -19,7 +19,7 @@ from agent_runtime_ref.errors import UsageError
 if TYPE_CHECKING:
     from jwt.api_jws import PyJWS
 
-__all__ = ["SIGNING_ALGORITHMS", "VERIFYING_ALGORITHMS", "Key", "jws_of", "signing_key", "verifying_key"]
+__all__ = ["SIGNING_ALGORITHMS", "Key", "jws_of", "signing_key", "verifying_key"]
 
 _SECRET = {"HS256": 32, "HS384": 48, "HS512": 64}  # with the least bytes that RFC 7518 asks of a secret
 _RSA = ("RS256", "RS384", "RS512")
@@ -27,7 +27,6 @@ _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 # PS256 and its like salt each signature, so that the same policies would never be the same bytes twice.
 SIGNING_ALGORITHMS = (*_SECRET, *_RSA, *_CURVES.values())
 _SALTED = ("PS256", "PS384", "PS512")
-VERIFYING_ALGORITHMS = (*SIGNING_ALGORITHMS, *_SALTED)
 
 _FILE_BYTES_MAX = 64 * 1024
 _RSA_BITS_MIN = 2048

@@ -44,13 +44,13 @@ _guard = threading.Lock()
 _runtimes: dict[tuple[Path, str], GovernedFile] = {}
 
 
-def user_file(user_id: str, environ: Mapping[str, str] | None = None) -> Path:
+def user_file(user_id: str) -> Path:
     """Return where a user's remote memory lies; it is named, not made.
 
     Raises:
         RemoteMemoryValidationError: the id is blank.
     """
-    return data_home(environ) / "remote-memory" / f"{user_scope_of(user_id)}.jsonl"
+    return data_home() / "remote-memory" / f"{user_scope_of(user_id)}.jsonl"
 
 
 def default_runtime() -> GovernedFile:

@@ -81,24 +81,26 @@ def taught(path: Path, *, user_id: str, clock: Clock | None = None) -> RemoteMem
 def teaching_set(user_id: str, *, now_us: int) -> list[StoredMemory]:
     """Return six conversations and two profile snapshots of a user, as old as they say at `now_us`."""
     scope = user_scope_of(user_id)
-    conversations = [
+    return [*_conversations(scope, now_us), *_profiles(scope, now_us)]
+
+
+def _conversations(scope: str, now_us: int) -> list[StoredMemory]:
+    return [
         StoredMemory(
             memory_id,
             scope,
             MemoryKind.CONVERSATION,
             content,
             summary,
-            MemorySource(
-                f"transcript-{memory_id}",
-                "conversation_transcript",
-                title,
-                timestamp(now_us - days * _DAY_US),
-            ),
+            MemorySource(f"transcript-{memory_id}", "conversation_transcript", title, _ago(days, now_us)),
             timestamp(now_us),
         )
         for memory_id, days, title, summary, content in _CONVERSATIONS
     ]
-    profiles = [
+
+
+def _profiles(scope: str, now_us: int) -> list[StoredMemory]:
+    return [
         StoredMemory(
             memory_id,
             scope,
@@ -109,10 +111,13 @@ def teaching_set(user_id: str, *, now_us: int) -> list[StoredMemory]:
                 memory_id.replace("profile", "profile-snapshot"),
                 "profile_snapshot",
                 "profile",
-                timestamp(now_us - days * _DAY_US),
+                _ago(days, now_us),
             ),
             timestamp(now_us),
         )
         for memory_id, days, content in _PROFILES
     ]
-    return conversations + profiles
+
+
+def _ago(days: int, now_us: int) -> str:
+    return timestamp(now_us - days * _DAY_US)

@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_runtime_ref.clock import Clock, microseconds
 from agent_runtime_ref.contracts import Caller, RetrievalQuery
-from agent_runtime_ref.enforcement.hindsight import Hindsight
+from agent_runtime_ref.enforcement.hindsight import Hindsight, ReadOutcome
 from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.policy.bundle import Bundle
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
@@ -88,24 +88,25 @@ def shown_as_of(
     finally:
         engine.close()
     names = RuleNames(bundle)
-    judged = []
-    for index, record in enumerate(records):
-        shown = index in outcome.returned
-        why = () if shown else outcome.why_not(index, record)
-        judged.append(
-            Judged(
-                record_id=record["record_id"],
-                status=record["status"],
-                trust_rank=record["trust_rank"],
-                memory_class=record["memory_class"],
-                kind=record["kind"],
-                shown=shown,
-                reasons=tuple(sorted({row["reason"] for row in why})),
-                rule_ids=tuple(names.of("read", why)),
-            )
-        )
+    judged = tuple(_judged(index, record, outcome, names) for index, record in enumerate(records))
     tenant = document["query"]["tenant_id"]
-    return Shown(revision, outcome.denied, tuple(judged), tuple(past.erased_at(tenant, revision)))
+    return Shown(revision, outcome.denied, judged, tuple(past.erased_at(tenant, revision)))
+
+
+def _judged(index: int, record: Mapping[str, Any], outcome: ReadOutcome, names: RuleNames) -> Judged:
+    """Return what became of the record at a place in the order of ranks."""
+    shown = index in outcome.returned
+    why = () if shown else outcome.why_not(index, record)
+    return Judged(
+        record_id=record["record_id"],
+        status=record["status"],
+        trust_rank=record["trust_rank"],
+        memory_class=record["memory_class"],
+        kind=record["kind"],
+        shown=shown,
+        reasons=tuple(sorted({row["reason"] for row in why})),
+        rule_ids=tuple(names.of("read", why)),
+    )
 
 
 def digest_in_force(logs: Iterable[Iterable[str]], at_us: int) -> str | None:

@@ -81,10 +81,7 @@ class History:
         if not str(event).startswith("memory_"):
             return  # a decision whose words only look like those of an event
         tenant_id, record_id = payload.get("tenant_id"), payload.get("record_id")
-        at_us, seqs = self._written.setdefault(tenant_id if self.by_tenant else None, ([], []))
-        at = microseconds(datetime.fromisoformat(line["timestamp"]))
-        at_us.append(max(at, at_us[-1] if at_us else 0))
-        seqs.append(seq)
+        self._note_time(tenant_id, line["timestamp"], seq)
         forgotten = event == _FORGOTTEN and payload.get("effect") == "allow" and not payload.get("dry_run")
         if forgotten and record_id is None:  # a subject; a single record is named
             self.forgotten[tenant_id] = seq
@@ -95,11 +92,23 @@ class History:
         key = (tenant_id, record_id)
         if event == _TAKEN_BACK:
             self._take_back(key, payload.get("event"))
-            return
-        if event in _BORN and "duplicate_of" not in payload:
-            life = self.lives.setdefault(key, _Life(seq, _BORN[event]))
+        else:
+            self._turn(key, event, payload, seq, ended=forgotten or event == _ENDED)
+
+    def _note_time(self, tenant_id: str, written_at: str, seq: int) -> None:
+        """Keep when a line was written; a clock that went back does not put a chain out of order."""
+        at_us, seqs = self._written.setdefault(tenant_id if self.by_tenant else None, ([], []))
+        at = microseconds(datetime.fromisoformat(written_at))
+        at_us.append(max(at, at_us[-1] if at_us else 0))
+        seqs.append(seq)
+
+    def _turn(self, key: Key, event: object, payload: Mapping[str, Any], seq: int, *, ended: bool) -> None:
+        """Take what happened to one record; of one whose birth is not in the log nothing is known."""
+        born = _BORN.get(str(event)) if "duplicate_of" not in payload else None
+        if born is not None:
+            life = self.lives.setdefault(key, _Life(seq, born))
             if life.born != seq:
-                life.turns += ((seq, _BORN[event]),)
+                life.turns += ((seq, born),)
         else:
             found = self.lives.get(key)
             if found is None:
@@ -107,7 +116,7 @@ class History:
             life = found
             if event == _RELEASED:
                 life.turns += ((seq, "active"),)
-            life.rejected = seq if event == _ENDED or forgotten else life.rejected
+            life.rejected = seq if ended else life.rejected
         if payload.get("supersedes") is not None:
             life.replaces = seq
 

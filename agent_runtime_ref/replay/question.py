@@ -102,6 +102,11 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
         )
     if considered is None:
         raise NotReplayableError("records_missing")
+    return _answered_read(document, considered)
+
+
+def _answered_read(document: Mapping[str, Any], considered: Mapping[str, Any]) -> ReadQuestion:
+    """Return the question of a read that was answered, with the records that its line names."""
     columns = considered["columns"]
     scored = columns[-1] == SCORE_COLUMN
     names = columns[:-1] if scored else columns
@@ -115,10 +120,8 @@ def _own_read(decision: LoggedDecision, document: Mapping[str, Any]) -> ReadQues
     if kept_out:
         found, places = _together(found, kept_out, _order(columns, scored) if ranked else None)
         returned = frozenset(places[: len(returned)])
-        why = {
-            place: ({"reason": row[-1]},)
-            for place, row in zip(places[len(returned) :], kept_out, strict=True)
-        }
+        kept_places = places[len(returned) :]
+        why = {place: ({"reason": row[-1]},) for place, row in zip(kept_places, kept_out, strict=True)}
     records = Rows(names, found)
     return ReadQuestion(
         document=_comparable(document, records),

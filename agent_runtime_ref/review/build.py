@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_runtime_ref.policy.bundle import load_bundle
-from agent_runtime_ref.policy.controls import NoControls, read_controls
+from agent_runtime_ref.policy.bundle import Bundle, load_bundle
+from agent_runtime_ref.policy.controls import Control, NoControls, read_controls
 from agent_runtime_ref.policy.embedded import EmbeddedEngine
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.review.controls import control_findings, controls_of
@@ -44,39 +44,49 @@ def review_bundle(
     bundle = load_bundle(location, expected_digest=expected_digest, verification=verification)
     engine = EmbeddedEngine(bundle)
     try:
-        evaluation, writer = Evaluation(engine), Writer(bundle)
-        seeds = seeds_of(writer, evaluation)
-        found = tested(location)
-        reader = RuleReader(bundle, Search(evaluation, bundle.settings, writer), seeds, found)
-        rules = reader.rules()
-        silent = tuple(_unanswered(evaluation, seeds, bundle.settings))
+        return _reviewed(bundle, location, Evaluation(engine))
     finally:
         engine.close()
-    table = read_controls(location)
-    if isinstance(table, NoControls):  # where the bundle lies is no part of it
-        table = replace(table, problem=table.problem.replace(f"{location}/", ""))
-    findings = {
+
+
+def _reviewed(bundle: Bundle, location: Path, evaluation: Evaluation) -> Review:
+    writer, found, table = Writer(bundle), tested(location), _controls_table(location)
+    seeds = seeds_of(writer, evaluation)
+    reader = RuleReader(bundle, Search(evaluation, bundle.settings, writer), seeds, found)
+    rules = reader.rules()
+    findings = (
         *control_findings(table, rules),
         *test_findings(found, rules),
         *rule_findings(rules),
-        *silent,
-        *reader.unnamed(),
-        *reader.unanswered(),
-        *reader.settings_findings(),
-    }
+        *_unanswered(evaluation, seeds, bundle.settings),
+        *reader.findings(),
+    )
     return Review(
         digest=bundle.digest,
         revision=bundle.revision,
         version=str(bundle.settings.get("version", "")),
         rules=rules,
         controls=controls_of(table, rules),
-        findings=tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one))),
+        findings=_in_order(findings),
         seeds=tuple(_seed(one) for one in seeds),
         coverage=dict(sorted(found.coverage.items())),
         tests_run=len(found.results),
         tests_failed=sum(1 for one in found.results if not one.passed),
         has_catalogue=not isinstance(table, NoControls),
     )
+
+
+def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return each finding once, the most severe first."""
+    return tuple(sorted(set(findings), key=lambda one: (SEVERITIES.index(one.severity), one)))
+
+
+def _controls_table(location: Path) -> tuple[Control, ...] | NoControls:
+    """Return the controls of the bundle; where it lies is no part of its review."""
+    table = read_controls(location)
+    if isinstance(table, NoControls):
+        return replace(table, problem=table.problem.replace(f"{location}/", ""))
+    return table
 
 
 def _unanswered(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agent_runtime_ref.policy.controls import CONTROLS, Control, NoControls
 from agent_runtime_ref.review.model import ERROR, WARNING, ControlView, Finding, RuleView
@@ -48,39 +48,30 @@ def control_findings(table: tuple[Control, ...] | NoControls, rules: Sequence[Ru
 
 
 def _disagreements(table: Sequence[Control], rules: Sequence[RuleView]) -> Iterator[Finding]:
-    known = {rule.rule_id: rule for rule in rules}
     by_id = {control.control_id: control for control in table}
     for rule in rules:
         place = f"{rule.file}:{rule.line}"
         for name in rule.controls:
             if name not in by_id:
-                yield Finding(
-                    ERROR,
-                    "control-unknown",
-                    place,
-                    f"{rule.rule_id} names the control {name}, which is not in {CONTROLS}",
-                )
+                message = f"{rule.rule_id} names the control {name}, which is not in {CONTROLS}"
+                yield Finding(ERROR, "control-unknown", place, message)
             elif rule.rule_id not in by_id[name].rule_ids:
-                yield Finding(
-                    ERROR,
-                    "control-disagrees",
-                    place,
-                    f"{rule.rule_id} names the control {name}, which does not list it",
-                )
+                message = f"{rule.rule_id} names the control {name}, which does not list it"
+                yield Finding(ERROR, "control-disagrees", place, message)
+    known = {rule.rule_id: rule for rule in rules}
     for control in table:
-        if not control.rule_ids:
-            yield Finding(
-                WARNING,
-                "control-without-rule",
-                CONTROLS,
-                f"no rule stands behind the control {control.control_id}",
-            )
-        for rule_id in control.rule_ids:
-            if rule_id not in known:
-                message = (
-                    f"control {control.control_id} lists the rule {rule_id}, which is not in this bundle"
-                )
-                yield Finding(ERROR, "control-lists-unknown-rule", CONTROLS, message)
-            elif control.control_id not in known[rule_id].controls:
-                message = f"control {control.control_id} lists {rule_id}, whose METADATA does not name it"
-                yield Finding(ERROR, "control-disagrees", CONTROLS, message)
+        yield from _unsupported(control, known)
+
+
+def _unsupported(control: Control, known: Mapping[str, RuleView]) -> Iterator[Finding]:
+    """Yield what the table says of a control and the rules do not."""
+    if not control.rule_ids:
+        message = f"no rule stands behind the control {control.control_id}"
+        yield Finding(WARNING, "control-without-rule", CONTROLS, message)
+    for rule_id in control.rule_ids:
+        if rule_id not in known:
+            message = f"control {control.control_id} lists the rule {rule_id}, which is not in this bundle"
+            yield Finding(ERROR, "control-lists-unknown-rule", CONTROLS, message)
+        elif control.control_id not in known[rule_id].controls:
+            message = f"control {control.control_id} lists {rule_id}, whose METADATA does not name it"
+            yield Finding(ERROR, "control-disagrees", CONTROLS, message)

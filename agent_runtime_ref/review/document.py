@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_runtime_ref.review.model import Change, Example, Review, RuleView
+from agent_runtime_ref.review.model import Change, ControlView, Example, Review, RuleView, SeedView
 
 __all__ = ["JSON_VERSION", "document_of"]
 
@@ -17,34 +17,36 @@ def document_of(review: Review) -> dict[str, Any]:
         "schema_version": JSON_VERSION,
         "bundle": {"digest": review.digest, "revision": review.revision, "version": review.version},
         "rules": [_rule(rule) for rule in review.rules],
-        "controls": [
-            {
-                "id": one.control_id,
-                "framework": one.framework,
-                "title": one.title,
-                "evidence": one.evidence,
-                "rules": list(one.rule_ids),
-            }
-            for one in review.controls
-        ],
+        "controls": [_control(one) for one in review.controls],
         "findings": [
             {"severity": one.severity, "id": one.finding_id, "message": one.message, "place": one.place}
             for one in review.findings
         ],
-        "seeds": [
-            {
-                "id": one.record_id,
-                "memory_class": one.memory_class,
-                "kind": one.kind,
-                "source": one.source,
-                "content": one.content,
-                "trust": one.trust,
-                "result": one.result,
-            }
-            for one in review.seeds
-        ],
+        "seeds": [_seed(one) for one in review.seeds],
         "coverage": dict(review.coverage),
         "tests": {"run": review.tests_run, "failed": review.tests_failed},
+    }
+
+
+def _control(control: ControlView) -> dict[str, Any]:
+    return {
+        "id": control.control_id,
+        "framework": control.framework,
+        "title": control.title,
+        "evidence": control.evidence,
+        "rules": list(control.rule_ids),
+    }
+
+
+def _seed(seed: SeedView) -> dict[str, Any]:
+    return {
+        "id": seed.record_id,
+        "memory_class": seed.memory_class,
+        "kind": seed.kind,
+        "source": seed.source,
+        "content": seed.content,
+        "trust": seed.trust,
+        "result": seed.result,
     }
 
 

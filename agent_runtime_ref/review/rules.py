@@ -52,7 +52,13 @@ class RuleReader:
         """Return the rules by package and id; one that no METADATA describes is there without its words."""
         return tuple(self._view(read) for read in self._read())
 
-    def unnamed(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
+        """Yield what is wrong with the rules themselves, by their text and their METADATA."""
+        yield from self._unnamed()
+        yield from self._unanswered()
+        yield from self._settings_findings()
+
+    def _unnamed(self) -> Iterator[Finding]:
         """Yield what answers without an id, or with one that METADATA does not know or knows twice."""
         described = [rule.rule_id for rule in self._bundle.rules]
         for block in self._sources.blocks:
@@ -74,7 +80,7 @@ class RuleReader:
                     ERROR, "rule-twice", f"{rule.file}:{rule.line}", f"{rule_id} is described twice"
                 )
 
-    def unanswered(self) -> Iterator[Finding]:
+    def _unanswered(self) -> Iterator[Finding]:
         """Yield what METADATA describes and no statement answers with: words about no rule."""
         answered = {rule_id for block in self._sources.blocks for rule_id in block.rule_ids}
         for info in self._bundle.rules:
@@ -84,7 +90,7 @@ class RuleReader:
                 message = f"METADATA describes {info.rule_id}, and no rule answers with it"
                 yield Finding(ERROR, "rule-unanswered", f"{info.file}:{info.line}", message)
 
-    def settings_findings(self) -> Iterator[Finding]:
+    def _settings_findings(self) -> Iterator[Finding]:
         """Yield settings that METADATA names otherwise than the rule's text does.
 
         A rule is to name those that it looks at itself; those that its helpers look at it may name.
@@ -126,14 +132,6 @@ class RuleReader:
     def _view(self, read: _Read) -> RuleView:
         info, found = read.info, self._examples(read)
         own = sorted((block.file, block.first, block.last) for block in read.parts)
-        missed = sorted(
-            {
-                line
-                for file, first, last in own
-                for line in self._tested.missed.get(file, ())
-                if first <= line <= last
-            }
-        )
         return RuleView(
             rule_id=info.rule_id,
             title=info.title,
@@ -150,11 +148,17 @@ class RuleReader:
             file=info.file,
             line=info.line,
             lines=tuple((first, last) for file, first, last in own if file == info.file),
-            missed=tuple(missed),
+            missed=self._missed(own),
             tests=self._tested.of(info.rule_id),
             admits=found.admits,
             keeps_out=found.keeps_out,
         )
+
+    def _missed(self, own: Sequence[tuple[str, int, int]]) -> tuple[int, ...]:
+        """Return the lines of a rule, given as file, first and last line, that no test runs."""
+        missed = self._tested.missed
+        lines = {line for file, first, last in own for line in missed.get(file, ()) if first <= line <= last}
+        return tuple(sorted(lines))
 
     def _examples(self, read: _Read) -> Found:
         offered = self._offered.get(read.info.package, ())

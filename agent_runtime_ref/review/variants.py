@@ -166,13 +166,7 @@ def _of_records(
         "written_by": [{"principal": ME, "agent": None}, {"principal": None, "agent": None}],
         "reviewer": [{"principal": WRITER, "agent": None}, {"principal": OTHER, "agent": None}],
         "lineage": _lineages(),
-        "replaces": [
-            None,
-            *(
-                {"record_id": "mem-other", "trust_rank": one, "revision": 1, "status": "active"}
-                for one in (1, 2, 3)
-            ),
-        ],
+        "replaces": [None, *(_replaced(rank) for rank in (1, 2, 3))],
         **{name: [True, False] for name in _YES_OR_NO},
     }
     return known.get(field.removeprefix("queue."))
@@ -211,20 +205,18 @@ def _of_questions(
 
 
 def _kinds(settings: Mapping[str, Any]) -> list[str]:
-    return list(
-        dict.fromkeys(
-            [
-                *settings["summary_kinds"],
-                *(kind for kinds in settings["permitted"].values() for kind in kinds),
-            ]
-        )
-    )
+    permitted = [kind for kinds in settings["permitted"].values() for kind in kinds]
+    return list(dict.fromkeys([*settings["summary_kinds"], *permitted]))
 
 
 def _roles(settings: Mapping[str, Any]) -> list[str]:
     named = [value for name, value in settings.items() if name.endswith("_roles") and isinstance(value, dict)]
     named += [settings.get(name, {}).get("roles", {}) for name in ("protected_keys", "review")]
     return list(dict.fromkeys(role for roles in named for role in roles))
+
+
+def _replaced(trust_rank: int) -> dict[str, Any]:
+    return {"record_id": "mem-other", "trust_rank": trust_rank, "revision": 1, "status": "active"}
 
 
 def _lineages() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +115,3 @@ class RacingStore(_Wrapper):
             self._action = None
             action()
         return getattr(self.inner, name)
-
-
-def ids_of(page: SearchPage) -> Sequence[str]:
-    """The ids that a page admits, in order."""
-    return [match.memory_id for match in page.matches]

@@ -43,13 +43,10 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.policy.engines import open_engine
     from agent_runtime_ref.policy.inputs import INPUT_SCHEMAS
 
-    entrypoint = f"memory.{args.gate}"
-    question = checked_document(args.input, schema=INPUT_SCHEMAS[entrypoint])
+    question = checked_document(args.input, schema=INPUT_SCHEMAS[f"memory.{args.gate}"])
     settings = settings_of(args)
     bundle = load_bundle(
-        settings.policies,
-        expected_digest=settings.policies_digest,
-        verification=settings.verification,
+        settings.policies, expected_digest=settings.policies_digest, verification=settings.verification
     )
     engine = open_engine(settings.engine, bundle, opa=settings.opa)
     point = DecisionPoint(engine, SystemClock())
@@ -58,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         answer = (point.read if args.gate == "read" else point.write)(question).document
     finally:
         engine.close()
-    effect = (_read_effect if args.gate == "read" else _write_effect)(answer, question)
+    effect = _read_effect(answer) if args.gate == "read" else _write_effect(answer, question)
     decided = {
         "effect": effect,
         **_reasons(answer, effect, args.gate),
@@ -70,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     return REFUSED if effect == "deny" else DONE
 
 
-def _read_effect(answer: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+def _read_effect(answer: Mapping[str, Any]) -> str:
     """Return allow only for a clear one: permitted, nothing against it, no duty that the gate cannot do."""
     clear = answer.get("allow") is True and not answer.get("deny") and not answer.get("obligations")
     return "allow" if clear else "deny"

@@ -51,6 +51,12 @@ def add_parser(subparsers: Any) -> None:
         required=True,
         help="a folder, a bundle (.tar.gz) or a git revision, REV or REV:PATH",
     )
+    _add_decisions(replay)
+    add_format(replay, *FORMATS)
+
+
+def _add_decisions(replay: argparse.ArgumentParser) -> None:
+    """Add where the decisions are, and between which times."""
     where = replay.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--log", metavar="FILE", type=worded, help="a decision log, ours or that of an OPA server"
@@ -60,7 +66,6 @@ def add_parser(subparsers: Any) -> None:
         "--since", metavar="TIME", type=instant, help="from this time on; a date, or an instant with a zone"
     )
     replay.add_argument("--until", metavar="TIME", type=instant, help="before this time")
-    add_format(replay, *FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -49,6 +49,10 @@ def add_parser(subparsers: Any) -> None:
             "trace export --log decisions.jsonl --format jsonl -o events.jsonl",
         ),
     )
+    _add_options(export)
+
+
+def _add_options(export: argparse.ArgumentParser) -> None:
     export.add_argument(
         "--endpoint",
         metavar="URL",

@@ -19,12 +19,8 @@ class Breaker:
     Every `enter` that returns is followed by exactly one of `succeeded`, `failed` and `abandoned`.
     """
 
-    def __init__(
-        self, monotonic_ns: Callable[[], int], *, failures_max: int = FAILURES_MAX, pause_ns: int = PAUSE_NS
-    ) -> None:
+    def __init__(self, monotonic_ns: Callable[[], int]) -> None:
         self._monotonic_ns = monotonic_ns
-        self._failures_max = failures_max
-        self._pause_ns = pause_ns
         self._lock = threading.Lock()
         self._failures = 0
         self._opened_ns: int | None = None  # None: closed
@@ -44,7 +40,7 @@ class Breaker:
     def _probe(self, opened_ns: int | None) -> bool:
         if opened_ns is None:  # closed by another thread meanwhile
             return False
-        if self._probing or self._monotonic_ns() - opened_ns < self._pause_ns:
+        if self._probing or self._monotonic_ns() - opened_ns < PAUSE_NS:
             raise EngineFailureError("engine_breaker_open", "the server failed; it is asked again soon")
         self._probing = True
         return True
@@ -67,7 +63,7 @@ class Breaker:
             if probe:
                 self._probing = False
                 self._opened_ns = self._monotonic_ns()
-            elif self._opened_ns is None and self._failures >= self._failures_max:
+            elif self._opened_ns is None and self._failures >= FAILURES_MAX:
                 self._opened_ns = self._monotonic_ns()
 
     def abandoned(self, *, probe: bool) -> None:
