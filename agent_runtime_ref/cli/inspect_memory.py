@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.exit_codes import DONE
 from agent_runtime_ref.cli.options import (
     add_settings,
+    add_tenant,
     note_more,
     opened,
     operator_of,
@@ -70,9 +71,7 @@ def add_parser(subparsers: Any) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose records."""
     chosen = parser.add_argument_group("which records")
-    chosen.add_argument(
-        "--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help="default: all tenants"
-    )
+    add_tenant(chosen, "default: all tenants")
     chosen.add_argument("--memory-class", action="append", metavar="CLASS", help="may be repeated")
     chosen.add_argument("--kind", action="append", metavar="KIND", help="may be repeated")
     chosen.add_argument("--source", action="append", metavar="SOURCE", help="may be repeated")

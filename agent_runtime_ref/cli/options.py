@@ -43,22 +43,25 @@ def add_settings(parser: argparse.ArgumentParser, *names: str) -> None:
         group.add_argument(f"--{name}", metavar=metavar, help=text)
 
 
-def add_caller(parser: argparse.ArgumentParser) -> None:
-    """Add who acts: tenant and principal are demanded, since no default could be right."""
-    group = parser.add_argument_group("who acts")
+def add_tenant(group: Any, text: str, *, required: bool = False) -> None:
+    """Add `--tenant`, by both of its names, to a parser or a group of one; `text` is its help."""
     group.add_argument(
         "--tenant",
         "--tenant-id",
         dest="tenant",
         type=worded,
         metavar="TENANT",
-        required=True,
-        help="the tenant",
+        required=required,
+        help=text,
     )
+
+
+def add_caller(parser: argparse.ArgumentParser) -> None:
+    """Add who acts: tenant and principal are demanded, since no default could be right."""
+    group = parser.add_argument_group("who acts")
+    add_tenant(group, "the tenant", required=True)
     group.add_argument("--principal", type=worded, metavar="PRINCIPAL", required=True, help="the principal")
-    group.add_argument(
-        "--role", action="append", metavar="ROLE", default=None, help="a role; may be repeated"
-    )
+    group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
 
 
 def add_user(
@@ -72,7 +75,7 @@ def add_user(
         metavar="USER",
         help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
     )
-    group.add_argument("--tenant", "--tenant-id", dest="tenant", type=worded, metavar="TENANT", help=tenant)
+    add_tenant(group, tenant)
     group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help=f"who {acts}; default: the user")
     group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
     return group

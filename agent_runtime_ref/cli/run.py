@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE, INTERNAL, REFUSED
-from agent_runtime_ref.cli.options import add_settings, names_store, opened, settings_of
+from agent_runtime_ref.cli.options import add_settings, add_tenant, names_store, opened, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.terminal import note, shown
@@ -58,14 +58,7 @@ def add_parser(subparsers: Any) -> None:
 def _add_caller(parser: argparse.ArgumentParser) -> None:
     """Add whose turn it is; beside the bundled seeds, everything has a default."""
     group = parser.add_argument_group("whose turn it is")
-    group.add_argument(
-        "--tenant",
-        "--tenant-id",
-        dest="tenant",
-        type=worded,
-        metavar="TENANT",
-        help=f"the tenant; {_SEEDS_TENANT} for the bundled seeds",
-    )
+    add_tenant(group, f"the tenant; {_SEEDS_TENANT} for the bundled seeds")
     group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help="who asks; default: the user")
     group.add_argument(
         "--subject", type=worded, metavar="SUBJECT", help="the user acted for; default: the principal"

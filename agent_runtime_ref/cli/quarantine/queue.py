@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from agent_runtime_ref.cli.options import ALL_TENANTS, OPERATOR, add_settings, system_user
+from agent_runtime_ref.cli.options import ALL_TENANTS, OPERATOR, add_settings, add_tenant, system_user
 from agent_runtime_ref.cli.parsers import worded
 from agent_runtime_ref.cli.records import record_document
 from agent_runtime_ref.cli.terminal import note
@@ -24,14 +24,7 @@ _WHY = ("decision_id", "reasons", "rule_ids", "principal_id")
 def add_reviewer(parser: argparse.ArgumentParser, *, without_tenant: str) -> None:
     """Add who looks or decides, and the settings: by default the system's user, an operator."""
     group = parser.add_argument_group("who acts")
-    group.add_argument(
-        "--tenant",
-        "--tenant-id",
-        dest="tenant",
-        type=worded,
-        metavar="TENANT",
-        help=f"default: {without_tenant}",
-    )
+    add_tenant(group, f"default: {without_tenant}")
     group.add_argument(
         "--principal", type=worded, metavar="PRINCIPAL", help="default: the operating system's user"
     )
