@@ -305,6 +305,7 @@ class AgentRuntime:
             decision_id=run.decision.decision_id,
             mark=mark,
             tools=tuple(dict.fromkeys(item.kind for item in context.tools if item.status == "ok")),
+            log_seq=run.log_seq,
         )
 
     def _result(

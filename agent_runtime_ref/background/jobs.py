@@ -6,15 +6,14 @@ what raises stays to be done again, and each job is written so that doing it twi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from agent_runtime_ref.background.candidates import Proposer
 from agent_runtime_ref.background.compaction import Compaction
+from agent_runtime_ref.background.curated import CuratedTurns
 from agent_runtime_ref.background.pending import Waiting
-from agent_runtime_ref.background.turn import Turn
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.curator.rules.text import asks_to_forget
 from agent_runtime_ref.enforcement.runs import LateEnd
@@ -56,10 +55,11 @@ def jobs_of(
     exchanges: Exchanges | None = None,
 ) -> Sequence[Job]:
     """Return the jobs of a turn over `memory`, in order; see `BackgroundWorker`."""
+    curated = CuratedTurns()
 
     def end(waiting: Waiting) -> object:
         turn = waiting.turn
-        return memory.end_run(LateEnd(turn.caller, turn.decision_id, waiting.built))
+        return memory.end_run(LateEnd(turn.caller, turn.decision_id, waiting.built, turn.log_seq))
 
     def write(waiting: Waiting) -> object:
         return memory.write_many(propose(waiting.turn), caller=waiting.turn.caller)
@@ -67,7 +67,7 @@ def jobs_of(
     def curate(waiting: Waiting) -> object:
         assert curation is not None
         turn = waiting.turn
-        if waiting.again and _was_curated(_kept_in(memory, curated_in, turn.caller), turn):
+        if waiting.again and curated.holds(turn, _kept_in(memory, curated_in, turn.caller)):
             return None
         if _FORGETTING in turn.tools and not asks_to_forget(turn.message):
             # The words that had something forgotten name it. A judge passes over them where they are known;
@@ -99,12 +99,3 @@ def _kept_in(memory: GovernedMemory, curated_in: CuratedIn | None, caller: Calle
     """Return where it may be on record that the caller's preferences changed."""
     other = None if curated_in is None else curated_in(caller)
     return [memory] if other is None or other is memory else [memory, other]
-
-
-def _was_curated(memories: Sequence[GovernedMemory], turn: Turn) -> bool:
-    """Say whether a log tells that what a turn says of its user was kept: again would count twice."""
-    needle = '"event_type":"preferences_curated"'
-    events = (json.loads(line) for one in memories for line in one.log_lines() if needle in line)
-    named = {one.log_name(turn.turn_id) for one in memories}
-    # By its turn, not by its trace: a trace may have several, and a tool of the turn may change preferences.
-    return any(one["payload"].get("turn_id") in named for one in events)

@@ -27,6 +27,7 @@ class Turn:
     decision_id: str  # of the precheck
     mark: str  # of the caller's subject; another one says that it was forgotten since
     tools: tuple[str, ...] = ()  # that answered in the turn
+    log_seq: int = 0  # of the log line with which it began; 0 where that is not known
 
 
 def turn_document(turn: Turn) -> dict[str, Any]:
@@ -55,8 +56,9 @@ def turn_of(document: Mapping[str, Any]) -> Turn:
     caller = values.pop("caller")
     values["tools"] = tuple(values["tools"])
     turn = Turn(**values, caller=Caller(**{**caller, "roles": tuple(caller["roles"])}))
+    numbers = (turn.at_us, turn.log_seq)
     texts = (turn.turn_id, turn.purpose, turn.message, turn.reply, turn.decision_id, turn.mark, *turn.tools)
-    if not all(isinstance(one, str) for one in texts) or type(turn.at_us) is not int:
+    if not all(isinstance(one, str) for one in texts) or not all(type(one) is int for one in numbers):
         raise ValueError("a field of the turn has another type")
     if turn.status not in STATUSES:
         raise ValueError("the turn has no known status")

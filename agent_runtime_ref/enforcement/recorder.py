@@ -19,7 +19,7 @@ from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
 from agent_runtime_ref.telemetry import diagnostics, metrics, otel, turns
-from agent_runtime_ref.telemetry.chain import Lines
+from agent_runtime_ref.telemetry.chain import Lines, head
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.lines import Considered, DecisionLine, decision_text, event_text
 from agent_runtime_ref.telemetry.mask import Mask
@@ -179,8 +179,10 @@ class Recorder:
 
     def keep(
         self, lines: Sequence[str], events: Sequence[Event], *, read: bool, tenant_id: str | None
-    ) -> None:
+    ) -> int:
         """Commit lines and events of a tenant to the decision log, then mirror the events.
+
+        Returns the number of the last line in its chain; 0 where the store does not say.
 
         Raises:
             DecisionLogError: the log cannot be written; the answer must not leave.
@@ -188,6 +190,7 @@ class Recorder:
         kept = Lines.of(tenant_id, (*lines, *map(event_text, events)))
         self._store.append_lines(kept, read=read)
         self.mirror(events, kept, read=read)
+        return head(kept.sealed[-1])[0] if kept.sealed else 0
 
     def mirror(self, events: Sequence[Event], lines: Sequence[str] = (), *, read: bool = False) -> None:
         """Hand events that the log already holds to the trace file and to OpenTelemetry.

@@ -61,6 +61,7 @@ class LateEnd:
     caller: Caller
     decision_id: str
     built: Mapping[str, Any] | None  # what `Run.built_payload` returned
+    log_seq: int = 0  # of the line with which it began; 0: the log is looked through from its beginning
 
 
 class Run:
@@ -71,7 +72,13 @@ class Run:
     """
 
     def __init__(
-        self, gate: RunGate, call: Call, caller: Caller, decision: Decision, admitted: _Admitted | None
+        self,
+        gate: RunGate,
+        call: Call,
+        caller: Caller,
+        decision: Decision,
+        admitted: _Admitted | None,
+        log_seq: int = 0,
     ) -> None:
         self._gate = gate
         self._call = call
@@ -80,6 +87,7 @@ class Run:
         self.decision = decision
         self.turn_id = gate.ids.new("turn")
         self.at_us = call.at_us
+        self.log_seq = log_seq  # of the log line that tells of its admission
 
     @property
     def is_admitted(self) -> bool:
@@ -179,8 +187,9 @@ class RunGate:
         decision = self.recorder.decision(question.call, "allow", (), duration_ns=ruling.duration_ns)
         check = {"action": "allow", "reason": "permitted"}
         told = [start, self._event(question.call, "policy_precheck", decision, check, decides=True)]
-        self.keep(question.call, told)
-        run = Run(self, question.call, request.caller, decision, (question if searchable else None, ruling))
+        log_seq = self.keep(question.call, told)
+        admitted = (question if searchable else None, ruling)
+        run = Run(self, question.call, request.caller, decision, admitted, log_seq)
         if not searchable:
             with suppress(TextError):  # the read gate writes down why nothing is searched
                 self.reads.question(query, caller=request.caller, text=request.text)
@@ -189,10 +198,13 @@ class RunGate:
     def end_late(self, ended: LateEnd) -> bool:
         """Tell that a turn was interrupted whose process died, unless the log tells how it ended.
 
-        Returns whether anything was left to tell.
+        Returns whether anything was left to tell. Of the log only what stands behind the turn's beginning is
+        read, up to its end: that costs the same however long the log is.
         """
         decision_id = self.words.safe(ended.decision_id)
-        if any(_ends(line, decision_id) for read in (True, False) for line in self.reads.log(read)):
+        needle = decision_id.encode()
+        lines = self.reads.told_after(ended.caller.tenant_id, max(0, ended.log_seq))
+        if any(_ends(line, needle) for line in lines):
             return False
         caller, about = ended.caller, subjects_named(ended.caller)
         call = self.recorder.call(caller, "search", trace_id=None, session_id=None, subjects=about)
@@ -204,9 +216,9 @@ class RunGate:
         self.keep(call, events)
         return True
 
-    def keep(self, call: Call, events: Sequence[Event], lines: Sequence[str] = ()) -> None:
-        """Commit events of one turn, and lines with them."""
-        self.recorder.keep(lines, events, read=True, tenant_id=call.caller.tenant_id)
+    def keep(self, call: Call, events: Sequence[Event], lines: Sequence[str] = ()) -> int:
+        """Commit events of one turn, and lines with them; returns the number of the last line."""
+        return self.recorder.keep(lines, events, read=True, tenant_id=call.caller.tenant_id)
 
     def _event(
         self,
@@ -287,10 +299,10 @@ class RunGate:
         )
 
 
-def _ends(line: str, decision_id: str) -> bool:
+def _ends(line: bytes, decision_id: bytes) -> bool:
     """Say whether a line of the log tells how the turn of a decision ended."""
     return decision_id in line and (
-        '"event_type":"run_complete"' in line or '"event_type":"run_failed"' in line
+        b'"event_type":"run_complete"' in line or b'"event_type":"run_failed"' in line
     )
 
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 
 from agent_runtime_ref.stores.held import HeldRecords
 from agent_runtime_ref.stores.memory_log import FileLog
-from agent_runtime_ref.telemetry import chain
 
 
 class FileLogged(HeldRecords):
@@ -31,7 +30,7 @@ class FileLogged(HeldRecords):
 
     def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines as they are in the file."""
-        return chain.behind(self._log.raw_lines(read=read), after)
+        return self._log.raw_lines(read=read, after=after)
 
     def revision(self) -> int:
         """The number of the last line of the store's own log."""

@@ -14,7 +14,6 @@ from agent_runtime_ref.stores.base import CAPABILITIES, CommitOutcome, ForgetCou
 from agent_runtime_ref.stores.held import HeldRecords, digests_of, doomed, forget_counts
 from agent_runtime_ref.stores.memory_log import FileLog, MemoryLog
 from agent_runtime_ref.stores.memory_tenant import Tenant, Undo
-from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.telemetry.logfile import Rotation
 
 
@@ -61,7 +60,7 @@ class InMemoryStore(HeldRecords):
 
     def raw_log(self, read: bool, after: int = 0) -> Iterator[bytes]:
         """The same lines as bytes; those of a file as they are in it."""
-        return chain.behind(self._log.raw_lines(read=read), after)
+        return self._log.raw_lines(read=read, after=after)
 
     def subject_key(self, tenant_id: str, subject: str, create: bool) -> bytes | None:
         """The key under which a subject's ids stand in log lines."""

@@ -29,9 +29,9 @@ class MemoryLog:
         """The lines that are still held, oldest first."""
         return iter(tuple(self._chains[read]))
 
-    def raw_lines(self, *, read: bool) -> Iterator[bytes]:
-        """The same lines as bytes."""
-        return (line.encode("utf-8") for line in self.lines(read=read))
+    def raw_lines(self, *, read: bool, after: int = 0) -> Iterator[bytes]:
+        """The same lines as bytes; those behind line `after`."""
+        return chain.behind((line.encode("utf-8") for line in self.lines(read=read)), after)
 
     def last_number(self) -> int:
         """The number of the last line of the write log."""
@@ -54,9 +54,9 @@ class FileLog:
         """Every line as the write log; none as the read log, so that both together hold each line once."""
         return iter(()) if read else self._file.lines()
 
-    def raw_lines(self, *, read: bool) -> Iterator[bytes]:
-        """The same lines as they are in the file."""
-        return iter(()) if read else self._file.raw()
+    def raw_lines(self, *, read: bool, after: int = 0) -> Iterator[bytes]:
+        """The same lines as they are in the file; those behind line `after`."""
+        return iter(()) if read else self._file.raw(after)
 
     def last_number(self) -> int:
         """The number of the last line."""

@@ -86,9 +86,9 @@ class LogFile:
             if raw.whole:
                 yield raw.data.decode("utf-8", "surrogatepass")
 
-    def raw(self) -> Iterator[bytes]:
-        """Every line as its bytes, whatever state it is in."""
-        return (raw.data for raw in raw_lines(self.path))
+    def raw(self, after: int = 0) -> Iterator[bytes]:
+        """Every line behind line `after` as its bytes, in whatever state; older segments stay closed."""
+        return chain.behind((raw.data for raw in raw_lines(self.path, after)), after)
 
     def last_number(self) -> int:
         """The number of the last line, 0 before the first."""
