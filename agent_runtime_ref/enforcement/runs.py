@@ -7,6 +7,7 @@ turn go into the log of reads, before anything that they tell of leaves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ _NOT_RETRIEVED = frozenset({CONVERSATION, PROFILE_SNAPSHOT})
 _LAYERS = ("static", "session", "retrieved", "tool")
 # What `Run.built_payload` returns. What a file says beside it, such as another principal, is not believed.
 _BUILT = (*(f"{name}_items" for name in _LAYERS), "record_ids", "context_digest", "left_out")
+_DIGEST = re.compile(r"hmac:[0-9a-f]{32}\Z")  # what `Words` made of a word; made again it would be another
 _Admitted = tuple[Question | None, Ruling]  # None: the message has nothing to search by
 
 
@@ -211,7 +213,7 @@ class RunGate:
         facts = {"decision_id": decision_id}
         events = [self._event(call, "run_failed", None, {"status": "interrupted", **facts})]
         if ended.built is not None:
-            built = {name: ended.built[name] for name in _BUILT if name in ended.built}
+            built = {name: _again(ended.built[name], self.words) for name in _BUILT if name in ended.built}
             events.insert(0, self._event(call, "context_layers_built", None, {**built, **facts}))
         self.keep(call, events)
         return True
@@ -304,6 +306,15 @@ def _ends(line: bytes, decision_id: bytes) -> bool:
     return decision_id in line and (
         b'"event_type":"run_complete"' in line or b'"event_type":"run_failed"' in line
     )
+
+
+def _again(value: Any, words: Words) -> Any:
+    """Return what a file says of a context as it may be logged: nobody knows who wrote it there."""
+    if isinstance(value, str):
+        return value if _DIGEST.match(value) else words.safe(value)
+    if isinstance(value, Mapping):
+        return {words.safe(name): _again(inner, words) for name, inner in value.items()}
+    return [_again(inner, words) for inner in value] if isinstance(value, list) else value
 
 
 def _failure(error: BaseException | None) -> dict[str, str]:

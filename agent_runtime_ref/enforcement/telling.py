@@ -7,6 +7,7 @@ of the event catalogue and in nobody else's: a string that is no harmless identi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from agent_runtime_ref.contracts import Caller
@@ -34,14 +35,16 @@ def tell(
     in a decision line, and go with the subject when it is forgotten.
 
     Raises:
-        DocumentValueError: the catalogue has no such event or field, or the field is one of `OWN_FACTS`.
+        DocumentValueError: the catalogue has no such event or field, the field is one of `OWN_FACTS`, a key
+            stands in the payload, or a value is none of JSON; or the event tells of a decision, which only a
+            gate takes.
         DecisionLogError: the log cannot be written.
     """
     _require_catalogued(event_type, payload, named=[*(["keys"] if keys else ()), "decision_id"])
     recorder, attributes = gates.recorder, gates.attributes
     subjects = subjects_named(caller)
     call = recorder.call(caller, event_type, trace_id=None, session_id=None, subjects=subjects)
-    shown = {name: _shown(value, attributes.words) for name, value in payload.items()}
+    shown = {name: _shown(value, attributes.words, name) for name, value in payload.items()}
     if keys:
         pseudonym, subject = attributes.pseudonyms.of, caller.own_subject
         shown["keys"] = [pseudonym(caller.tenant_id, subject, key) for key in keys]
@@ -55,9 +58,13 @@ def _require_catalogued(event_type: str, payload: Mapping[str, Any], *, named: S
     row = CATALOGUE.get(event_type)
     if row is None:
         raise _refused("event_type", f"`{event_type}` is no event of the catalogue")
+    if row.decides:
+        raise _refused("event_type", f"`{event_type}` tells of a decision, which only a gate takes")
     for name in payload:
         if name in OWN_FACTS:
             raise _refused(name, "is a fact of the event itself, which nobody tells")
+        if name == "keys":  # as it is, it would tell what somebody wants, also when he is forgotten
+            raise _refused(name, "holds pseudonyms; hand the keys over as `keys`")
     for name in (*payload, *named):
         if name not in row.allowed:
             raise _refused(name, f"is no field of the event {event_type}")
@@ -67,11 +74,15 @@ def _refused(name: str, problem: str) -> DocumentValueError:
     return DocumentValueError(f"event $.{name}: {problem}", path=f"$.{name}")
 
 
-def _shown(value: Any, words: Words) -> Any:
+def _shown(value: Any, words: Words, place: str) -> Any:
     if isinstance(value, str):
         return words.safe(value)
     if isinstance(value, Mapping):
-        return {words.safe(name): _shown(inner, words) for name, inner in value.items()}
+        if not all(isinstance(name, str) for name in value):
+            raise _refused(place, "has a name that is no text")
+        return {words.safe(name): _shown(inner, words, place) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_shown(inner, words) for inner in value]
-    return value
+        return [_shown(inner, words, place) for inner in value]
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    raise _refused(place, f"is a {type(value).__name__}, which is no value of JSON")

@@ -270,7 +270,7 @@ class GovernedMemory(OpenedMemory):
 
         Raises:
             DocumentValueError: the catalogue has no such event or field, or the field is a fact of the event
-                itself: its id, who did it, its place.
+                itself (its id, who did it, its place) or no value of JSON; or it tells of a decision.
             DecisionLogError: the log cannot be written.
         """
         from agent_runtime_ref.enforcement.telling import tell

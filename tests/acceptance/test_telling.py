@@ -83,6 +83,41 @@ def test_nobody_tells_in_the_name_of_another(memory: GovernedMemory, name: str) 
     assert list(memory.log_lines()) == []
 
 
+@pytest.mark.parametrize(
+    ("event_type", "payload"),
+    [
+        ("retrieval", {"effect": "allow", "rule_ids": ["MEM-R-1"]}),
+        ("memory_write_decision", {}),
+        ("memory_forgotten", {"subject": "user-42"}),
+    ],
+)
+def test_nobody_tells_of_a_decision(memory: GovernedMemory, event_type: str, payload: dict[str, Any]) -> None:
+    """A gate takes it and writes it down; one that was told would be one that nobody took."""
+    with pytest.raises(DocumentValueError, match="only a gate"):
+        memory.tell(event_type, payload, caller=caller(), decision_id="dec-000001")
+
+    assert list(memory.log_lines()) == []
+
+
+def test_keys_are_not_told_as_they_are(memory: GovernedMemory) -> None:
+    """A key is a harmless word by its looks, and would stay readable when its person is forgotten."""
+    with pytest.raises(DocumentValueError, match="hand the keys over") as raised:
+        memory.tell("session_constraints_merged", {"keys": ["dislike:material:plastic"]}, caller=caller())
+
+    assert raised.value.path == "$.keys"
+    assert list(memory.log_lines()) == []
+
+
+@pytest.mark.parametrize("value", [object(), b"x", {1: "a"}, [{"a": {2}}], float("nan"), float("-inf")])
+def test_what_is_no_json_is_refused(memory: GovernedMemory, value: object) -> None:
+    """A line of the log is JSON; the error names the field and not what it held."""
+    with pytest.raises(DocumentValueError, match="total") as raised:
+        memory.tell("session_constraints_merged", {"total": value}, caller=caller())
+
+    assert raised.value.path == "$.total"
+    assert list(memory.log_lines()) == []
+
+
 def test_a_decision_id_that_is_none_stands_as_a_digest(memory: GovernedMemory) -> None:
     """It comes from outside as every other string does."""
     memory.tell("session_constraints_merged", COUNTS, caller=caller(), decision_id="no plastic, please")
@@ -102,6 +137,16 @@ def test_a_context_that_a_file_tells_of_names_nobody(memory: GovernedMemory) -> 
     assert entered["decision_id"].startswith("hmac:")
     assert failed["decision_id"] == entered["decision_id"]
     assert not memory.end_run(LateEnd(caller(), "no plastic, please", built))
+
+
+def test_a_context_that_a_file_tells_of_holds_no_text(memory: GovernedMemory) -> None:
+    """Words that could not stand in an event of the turn itself do not come in by way of its file."""
+    built = {"record_ids": {"no plastic, please": ["mem-1", "no leather"]}, "left_out": ["no wool"]}
+    memory.end_run(LateEnd(caller(), "dec-1", built))
+
+    text = "".join(memory.log_lines(read=True))
+    assert "mem-1" in text
+    assert not any(word in text for word in ("plastic", "leather", "wool"))
 
 
 def test_every_field_of_a_context_may_come_late(memory: GovernedMemory) -> None:
