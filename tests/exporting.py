@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from agent_runtime_ref.export import AllowList, Answer, Cursor, Delivery, Outgoing, Sender
+from agent_runtime_ref.export.otlp import otlp_sender
+from agent_runtime_ref.export.outgoing import outgoing
 from agent_runtime_ref.runtime import Chain
 from agent_runtime_ref.telemetry import chain
+from agent_runtime_ref.telemetry.chain import Position
 from agent_runtime_ref.telemetry.logfile import LogFile, Rotation
 from agent_runtime_ref.telemetry.tail import LogTail
 
@@ -119,3 +122,18 @@ def export_of(
     """An export whose cursor lies beside the log."""
     with Cursor(log.with_name(f"{log.name}.export")) as cursor:
         yield Export(log, sender, cursor=cursor, allowed=AllowList(only), **options)
+
+
+def events(*bodies: str) -> list[Outgoing]:
+    """Events as they leave the log."""
+    lines = enumerate(sealed(*bodies), start=1)
+    return [outgoing(line, Position("log", seq, "0" * 64), AllowList()) for seq, line in lines]
+
+
+def sent(url: str | None, *batch: Outgoing) -> Answer:
+    """The answer to a batch."""
+    sender = otlp_sender(url)
+    try:
+        return sender.send(batch or events(event_body(1)))
+    finally:
+        sender.close()

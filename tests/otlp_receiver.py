@@ -25,6 +25,7 @@ class Response(NamedTuple):
     body: bytes = b""
     kept: bool = True
     content_type: str = PROTOBUF
+    retry_after: str | None = None
 
 
 TAKEN = Response()
@@ -123,6 +124,8 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
                 response = receiver.take(body, dict(self.headers))
             self.send_response(response.status)
             self.send_header("content-type", response.content_type)
+            if response.retry_after is not None:
+                self.send_header("retry-after", response.retry_after)
             self.send_header("content-length", str(len(response.body)))
             self.end_headers()
             self.wfile.write(response.body)

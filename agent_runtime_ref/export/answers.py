@@ -21,6 +21,7 @@ class Answer:
     outcome: Literal["taken", "refused", "unavailable"]
     rejected: int = 0
     reason: str = ""  # a short sentence without content; what a receiver said may be anything
+    wait_seconds: float = 0.0  # for which it asks to be left alone
 
 
 class Sender(Protocol):

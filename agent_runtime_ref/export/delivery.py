@@ -19,6 +19,7 @@ from agent_runtime_ref.runtime import Chain
 EVENTS_MAX = 128  # of a batch
 SAVE_SECONDS = 1.0  # to save means to wait for the disk, which those who write to the log wait for as well
 PAUSE_FIRST, PAUSE_MAX = 1.0, 10.0  # seconds between attempts at a receiver that is not there
+ASKED_MAX = 300.0  # longer than that nobody is left alone, whatever he asks for
 
 Say = Callable[[str], None]
 
@@ -55,6 +56,7 @@ class Delivery:
         self._is_ending = is_ending
         self._monotonic = monotonic
         self._saved_at = monotonic()
+        self._asked_for = 0.0  # seconds that the receiver is to be left alone
         self.report = Report()
 
     def drain(self, chains: Iterable[Chain]) -> bool:
@@ -64,7 +66,7 @@ class Delivery:
             LogNotContinuedError: the log is not the one that was delivered from.
             CursorError: it cannot be written down how far the delivery has come.
         """
-        self.report.unavailable = None
+        self.report.unavailable, self._asked_for = None, 0.0
         try:
             return all(self._drained(chain) for chain in chains)
         finally:
@@ -79,16 +81,18 @@ class Delivery:
     ) -> None:
         """Deliver what is there and what comes, until `wait`, which sleeps so many seconds, says to end.
 
-        Between two looks `every` seconds pass; a receiver that is not there is tried less and less often.
+        Between two looks `every` seconds pass; a receiver that is not there is tried less and less often, and
+        one that says for how long it is to be left alone not before, up to `ASKED_MAX`.
         """
         pause = PAUSE_FIRST
         while True:
             done = self.drain(chains())
             if self._is_ending():
                 return
+            rest = max(pause, min(self._asked_for, ASKED_MAX))
             if not done:
-                self._say(f"not delivered: {self.report.unavailable}; trying again in {pause:.0f} s")
-            if wait(every if done else pause):
+                self._say(f"not delivered: {self.report.unavailable}; trying again in {rest:.0f} s")
+            if wait(every if done else rest):
                 return
             pause = PAUSE_FIRST if done else min(2 * pause, PAUSE_MAX)
 
@@ -103,6 +107,7 @@ class Delivery:
         for batch in walk.batches():
             answer = self._delivered(batch.events) if batch.events else Answer("taken")
             if answer.outcome == "unavailable":
+                self._asked_for = answer.wait_seconds
                 return self._stopped(answer.reason)
             if answer.outcome == "refused" and held is None:
                 held = batch, answer

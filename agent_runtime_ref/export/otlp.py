@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 _PATH = "/v1/logs"
 _PROTOCOL = ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _HTTP, _GRPC = "http/protobuf", "grpc"
+_TIMEOUT = ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
+_TIMEOUT_MAX = 86_400.0
+_TIMEOUT_SECONDS = 10.0  # that of the exporter, which takes seconds
+_COMPRESSION = ("OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION")
+_COMPRESSIONS = ("none", "gzip", "deflate")
+_FILES = tuple(
+    f"OTEL_EXPORTER_OTLP_{signal}{name}"
+    for name in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
+    for signal in ("LOGS_", "")
+)
 _ENDPOINT = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _DEFAULTS = {_HTTP: "http://localhost:4318", _GRPC: "http://localhost:4317"}  # those of the specification
 _EXTRAS = {
@@ -55,8 +65,7 @@ def otlp_sender(endpoint: str | None = None) -> Sender:
     package, extra = _EXTRAS[protocol]
     if not _is_installed(package):
         raise UsageError(f"sending over {protocol} needs the extra `{extra}`; pip install '.[{extra}]'")
-    if endpoint is not None:
-        _require_address(endpoint)
+    _require_usable(endpoint, protocol)
     if protocol == _GRPC:
         from agent_runtime_ref.export.otlp_grpc import GrpcSender
 
@@ -75,6 +84,24 @@ def collector_of(endpoint: str | None) -> str:
 
 def _protocol() -> str:
     return next((os.environ[name] for name in _PROTOCOL if os.environ.get(name)), _HTTP).strip()
+
+
+def timeout_seconds() -> float:
+    """Return how long a batch may take, by the variables, else as long as the exporter says.
+
+    Raises:
+        UsageError: a variable says no time.
+    """
+    name = next((one for one in _TIMEOUT if os.environ.get(one)), None)
+    if name is None:
+        return _TIMEOUT_SECONDS
+    try:
+        seconds = float(os.environ[name])
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < _TIMEOUT_MAX:
+        raise UsageError(f"{name} must be a number of seconds above 0, and below {_TIMEOUT_MAX:.0f}")
+    return seconds
 
 
 def events_max() -> int | None:
@@ -195,7 +222,23 @@ def _require_followed(protocol: str) -> None:
         raise UsageError(f"OTEL_LOGS_EXPORTER is `{exporter}`; this command sends by otlp, or by none")
 
 
-def _require_address(endpoint: str) -> None:
+def _require_usable(endpoint: str | None, protocol: str) -> None:
+    """Return if each variable can be followed: the exporter goes on without one that it cannot follow."""
+    variable = next((one for one in _ENDPOINT if os.environ.get(one)), None)
+    if endpoint is not None:
+        _require_address(endpoint, "--endpoint")
+    elif variable is not None and protocol == _HTTP:  # gRPC takes an address without a scheme too
+        _require_address(os.environ[variable], variable)
+    timeout_seconds()
+    name = next((one for one in _COMPRESSION if os.environ.get(one)), None)
+    if name is not None and os.environ[name].strip().lower() not in _COMPRESSIONS:
+        raise UsageError(f"{name} names no compression that is known here; use {', '.join(_COMPRESSIONS)}")
+    for name in _FILES:
+        if os.environ.get(name) and not os.access(os.environ[name], os.R_OK):
+            raise UsageError(f"{name} names a file that cannot be read")
+
+
+def _require_address(endpoint: str, name: str) -> None:
     try:
         parts = urlsplit(endpoint)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -203,7 +246,7 @@ def _require_address(endpoint: str) -> None:
         usable = False
     if not usable:
         # It is not quoted: what is no address may be a password at any place.
-        raise UsageError("--endpoint is no address; write it as http://127.0.0.1:4318")
+        raise UsageError(f"{name} is no address; write it as http://127.0.0.1:4318")
 
 
 def _logs_url(endpoint: str) -> str:

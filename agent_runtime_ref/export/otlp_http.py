@@ -6,24 +6,20 @@ batch's fault, and whether a success is one (it takes a redirect for that) stand
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from agent_runtime_ref.errors import UsageError
 from agent_runtime_ref.export.answers import Answer
-from agent_runtime_ref.export.otlp import Records, answer_of, worded
+from agent_runtime_ref.export.otlp import Records, answer_of, timeout_seconds, worded
+from agent_runtime_ref.export.otlp_session import session_of_environment
 from agent_runtime_ref.export.outgoing import Outgoing
 
 # By these a collector says that the batch is at fault, and not the way to it or its own state.
 _REFUSALS = (400, 413, 422)
 _BODY_BYTES_MAX = 1024 * 1024
 _BODY_SECONDS_MAX = 30.0  # a timeout of the session counts from one byte to the next
-_CREDENTIALS = (
-    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
-    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_LOGS_CREDENTIAL_PROVIDER",
-)
 
 
 class _Heard(NamedTuple):
@@ -32,6 +28,7 @@ class _Heard(NamedTuple):
     status: int
     reason: str
     body: bytes
+    retry_after: str | None = None
 
 
 class HttpSender:
@@ -43,7 +40,7 @@ class HttpSender:
 
         self._records = Records()
         self._heard: _Heard | None = None
-        session = _session()
+        session = session_of_environment()
         session.hooks["response"].append(self._answered)
         session.send = self._told(session.send)
         self._failure = ""
@@ -54,8 +51,12 @@ class HttpSender:
         """Hand over a batch; a collector that is not there is tried again within the exporter's timeout."""
         from opentelemetry.sdk._logs.export import LogRecordExportResult
 
+        from agent_runtime_ref.policy.opa_server.calls import Call, Connections, Within
+
         self._heard, self._failure, self._tried = None, "", False
-        result = self._exporter.export(self._records.of(events))
+        batch = self._records.of(events)
+        with Within(Call(timeout_seconds(), Connections())):
+            result = self._exporter.export(batch)
         heard = self._last()
         if not self._tried and result is not LogRecordExportResult.SUCCESS:
             return Answer("refused", reason="it is larger than a request may be")  # nobody was asked
@@ -64,7 +65,9 @@ class HttpSender:
         if result is LogRecordExportResult.SUCCESS and 200 <= heard.status < 300:
             return answer_of(heard.body)
         said = f"the collector answered {heard.status} {worded(heard.reason)}".rstrip()
-        return Answer("refused" if heard.status in _REFUSALS else "unavailable", reason=said)
+        if heard.status in _REFUSALS:
+            return Answer("refused", reason=said)
+        return Answer("unavailable", reason=said, wait_seconds=_seconds(heard.retry_after))
 
     def close(self) -> None:
         """Close the connection."""
@@ -80,7 +83,9 @@ class HttpSender:
                 response.close()
                 raise ValueError("the answer is too long for one of OTLP")
         response._content = body  # as the session itself would have left it
-        self._heard = _Heard(response.status_code, response.reason or "", body)
+        self._heard = _Heard(
+            response.status_code, response.reason or "", body, response.headers.get("retry-after")
+        )
 
     def _told(self, send: Callable[..., Any]) -> Callable[..., Any]:
         """Remember what kind of error kept a request from being answered; the exporter keeps it to itself."""
@@ -99,17 +104,13 @@ class HttpSender:
         return self._heard  # what the hook has put there meanwhile
 
 
-def _session() -> Any:
-    """Return the session that carries credentials, where a variable of the SDK names a provider of them."""
-    import requests
-
-    name = next((os.environ[one] for one in _CREDENTIALS if os.environ.get(one)), None)
-    if name is None:
-        return requests.Session()
-    from importlib.metadata import entry_points
-
-    for found in entry_points(group="opentelemetry_otlp_credential_provider", name=name):
-        session = found.load()()
-        if isinstance(session, requests.Session):
-            return session
-    raise UsageError(f"credential provider `{name}` is not installed, or gives no session of requests")
+def _seconds(retry_after: str | None) -> float:
+    """Return how long a collector asks to be left alone; 0 where it says nothing that can be read."""
+    text = "" if retry_after is None else retry_after.strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+        return max(0.0, until.timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError, OSError):
+        return 0.0

@@ -374,6 +374,22 @@ def test_following_waits_longer_and_longer_for_a_receiver_that_is_gone(log: Path
     assert export.said[0] == "not delivered: nobody is there; trying again in 1 s"
 
 
+def test_following_leaves_a_receiver_alone_as_long_as_it_asks_for(log: Path) -> None:
+    """Up to five minutes; a shorter time than it would be left alone anyway changes nothing."""
+    asked = [Answer("unavailable", reason="busy", wait_seconds=one) for one in (60.0, 9_999.0, 0.5)]
+    answers, waited = iter(asked), list[float]()
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return len(waited) == 4
+
+    with export_of(log, Recipient(lambda _: next(answers, TAKEN))) as export:
+        export.delivery.follow(export.chains, wait=wait, every=0.25)
+
+    assert waited == [60.0, 300.0, 4.0, 0.25]
+    assert export.said[0] == "not delivered: busy; trying again in 60 s"
+
+
 def test_an_end_is_taken_between_two_batches(log: Path) -> None:
     """The batch under way is acknowledged first."""
     recipient = Recipient()

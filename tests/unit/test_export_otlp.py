@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref.errors import UsageError
-from agent_runtime_ref.export import AllowList, Answer, Outgoing
+from agent_runtime_ref.export import Answer
 from agent_runtime_ref.export.otlp import collector_of, otlp_sender
-from agent_runtime_ref.export.outgoing import outgoing
-from agent_runtime_ref.telemetry.chain import Position
-from tests.exporting import event_body, sealed
+from tests.exporting import event_body, events, sent
 from tests.opa import free_port
 from tests.otlp_receiver import TAKEN, Receiver, Response, attribute, event_id, partly, records_of, refused
 
@@ -23,7 +21,7 @@ from tests.otlp_receiver import TAKEN, Receiver, Response, attribute, event_id, 
 @pytest.fixture(autouse=True)
 def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for a collector that is not there."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.4")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.7")
 
 
 @pytest.fixture
@@ -31,21 +29,6 @@ def receiver() -> Iterator[Receiver]:
     """A receiver that takes everything."""
     with Receiver() as running:
         yield running
-
-
-def events(*bodies: str) -> list[Outgoing]:
-    """Events as they leave the log."""
-    lines = enumerate(sealed(*bodies), start=1)
-    return [outgoing(line, Position("log", seq, "0" * 64), AllowList()) for seq, line in lines]
-
-
-def sent(url: str | None, *batch: Outgoing) -> Answer:
-    """The answer to a batch."""
-    sender = otlp_sender(url)
-    try:
-        return sender.send(batch or events(event_body(1)))
-    finally:
-        sender.close()
 
 
 def test_a_log_record_has_name_time_severity_body_and_flat_attributes(receiver: Receiver) -> None:
