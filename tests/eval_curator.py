@@ -131,6 +131,9 @@ def report(scores: Mapping[str, Score], *, with_ids: bool) -> None:
         f"  of the standing found: polarity agrees {overall.polarity}/{standing}, "
         f"strength {overall.strength}/{standing}"
     )
+    print("  a finding counts by its scope, as for the floors; where like or dislike has to agree as well:")
+    print(f"  overall  standing    precision {_share(overall.polarity, overall.judged['standing'])}")
+    print(f"  overall  standing    recall    {_share(overall.polarity, overall.labelled['standing'])}")
     for group in sorted(scores.keys() - {"overall", "en", "zh"}):
         score = scores[group]
         print(
@@ -179,7 +182,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         met = is_met(scores["overall"]) if name == "heldout" else met
     if "heldout" in parts:
         print(
-            f"floors for standing on the held-out part: precision {PRECISION_MIN:.0%}, "
+            f"floors for standing on the held-out part, counted by scope: precision {PRECISION_MIN:.0%}, "
             f"recall {RECALL_MIN:.0%}, leakage at most {LEAKAGE_MAX:.0%}: {'met' if met else 'missed'}"
         )
     model = ModelJudge.from_environment()

@@ -10,7 +10,7 @@ import pytest
 
 from agent_runtime_ref.contracts import Finding
 from tests import eval_curator
-from tests.eval_curator import Score, corpus, is_met, scored
+from tests.eval_curator import CORPORA, Score, corpus, is_met, report, scored
 from tests.preferring import finding
 
 STANDING = {"scope": "standing", "polarity": "dislike", "strength": "hard"}
@@ -83,6 +83,30 @@ def test_the_tuning_part_is_what_it_says() -> None:
     for one in rows:
         is_silent = one["group"] in ("neither", "sarcasm", "quoted", "injected")
         assert is_silent == (one["findings"] == []), one["id"]
+
+
+def test_both_parts_have_the_size_that_their_page_says() -> None:
+    """By lines alone, as nobody looks into the held-out part; the whole has 600 utterances at least."""
+    sizes = {name: (CORPORA / f"{name}.jsonl").read_bytes().count(b"\n") for name in ("tuning", "heldout")}
+    page = (CORPORA.parents[1] / "docs/explanation/curator.md").read_text(encoding="utf-8")
+
+    assert sizes == {"tuning": 1400, "heldout": 648}
+    assert f"`tests/curator_eval/tuning.jsonl`, has {sizes['tuning']} and" in page
+    assert f"The held-out part has {sizes['heldout']} and" in page
+
+
+def test_the_report_says_how_findings_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """By scope for the floors, and beside it with polarity; a wrong side is told, not left to be guessed."""
+    rows = [row(STANDING), row(STANDING), row(STANDING)]
+    answers = iter([[finding(polarity="like")], [finding()], []])
+    report(scored(lambda text: next(answers), rows), with_ids=False)
+    told = capsys.readouterr().out
+
+    assert "counts by its scope" in told
+    by_scope, with_polarity = told.split("counts by its scope")
+    assert "overall  standing    precision    2/2 " in by_scope
+    assert "overall  standing    precision    1/2 " in with_polarity
+    assert "overall  standing    recall       1/3 " in with_polarity
 
 
 def test_another_held_out_part_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
