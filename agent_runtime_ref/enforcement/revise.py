@@ -30,7 +30,7 @@ from agent_runtime_ref.errors import (
     StoreError,
 )
 from agent_runtime_ref.stores.attributes import TRUST_RANKS
-from agent_runtime_ref.stores.base import Head, Store, WriteBatch
+from agent_runtime_ref.stores.base import Change, Head, Slot, Store, WriteBatch
 from agent_runtime_ref.telemetry import turns
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
@@ -94,6 +94,13 @@ class _Taken:
     verdict: Verdict
     after: Event | None
     removals: tuple[Removal, ...]
+    vacant: tuple[Slot, ...]  # under the other keys that it contradicts
+
+    @property
+    def change(self) -> Change | None:
+        """What is put, under the condition that nothing it contradicts has come meanwhile."""
+        change = self.verdict.change
+        return None if change is None else replace(change, vacant=self.vacant)
 
 
 class RevisionGate:
@@ -185,7 +192,7 @@ class RevisionGate:
             lines,
             [*events, told],
             WriteBatch(
-                [one.verdict.change for one in taken if one.verdict.change is not None],
+                [change for one in taken if (change := one.change) is not None],
                 held=[one.verdict.held for one in taken if one.verdict.held is not None],
                 now_us=call.at_us,
                 rejected=[removal.rejected for one in taken for removal in one.removals],
@@ -247,7 +254,8 @@ class RevisionGate:
             ]
             gone.update(one.memory_id for one in records)
             removals = tuple(self._removals.decided(call, records, tombstones=False))
-            taken.append(_Taken(item, verdict, self._verdicts.after(call, verdict), removals))
+            vacant = _vacant(revision, active) if verdict.decision.effect == "allow" else ()
+            taken.append(_Taken(item, verdict, self._verdicts.after(call, verdict), removals, vacant))
         return taken
 
     def _context(self, items: Sequence[Prepared], call: Call, active: Mapping[str, MemoryRecord]) -> Context:
@@ -307,6 +315,15 @@ def _active(found: Sequence[MemoryRecord], at_us: int) -> dict[str, MemoryRecord
         if one.key is not None and _is_live(one, at_us):
             heads[one.key] = one
     return heads
+
+
+def _vacant(revision: Revision, active: Mapping[str, MemoryRecord]) -> tuple[Slot, ...]:
+    """Return the slots of what is contradicted in which nothing is active: two that say the opposite of each
+    other at one moment would else both be kept, as neither replaces the other's record.
+    """
+    one = revision.candidate
+    keys = (key for key in revision.contradicts if key not in active)
+    return tuple(Slot(one.subject, one.memory_class, one.kind, key) for key in keys)
 
 
 def _is_live(record: MemoryRecord, at_us: int) -> bool:

@@ -85,8 +85,9 @@ class Change:
     tombstone digest of what was written, where the record holds a redacted form of it: forgetting leaves a
     tombstone of both. `unforgotten` and
     `parents` are what the decision relied on besides: a digest that had no tombstone, and the records it is
-    derived from, as they were. `waiting` goes with a record in quarantine; `queued` is the one of the same id
-    whose place this record takes, as it was seen: in quarantine, or active where it is to go there.
+    derived from, as they were; and `vacant` the slots, each with a key, in which nothing was active.
+    `waiting` goes with a record in quarantine; `queued` is the one of the same id whose place this record
+    takes, as it was seen: in quarantine, or active where it is to go there.
     """
 
     record: MemoryRecord
@@ -98,6 +99,7 @@ class Change:
     parents: Mapping[str, Parent] = field(default_factory=dict)
     waiting: Waiting | None = None
     queued: Queued | None = None
+    vacant: Sequence[Slot] = ()
 
 
 @dataclass(frozen=True, slots=True)

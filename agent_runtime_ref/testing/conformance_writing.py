@@ -225,6 +225,27 @@ class WritingCases(StoreCases):
 
             assert ids(ask(store)) == ["mem-1", "mem-2"]
 
+    def test_a_slot_that_was_vacant_is_looked_at_again(self) -> None:
+        """What a write contradicts and did not find refuses the whole batch where it came meanwhile."""
+        other = Slot(None, "long_term", "validated_fact", "not:queue")
+        writing = [
+            Change(make_record(f"mem-{number}", key=key), vacant=(slot,))
+            for number, key, slot in ((1, "queue", other), (2, "not:queue", SLOT))
+        ]
+        with self.opened() as store:
+            store.commit(WriteBatch(writing[:1], now_us=NOW_US))
+            raises(RevisionConflictError, store.commit, WriteBatch(writing[1:], ["{}"], now_us=NOW_US))
+            assert ids(ask(store)) == ["mem-1"]
+            assert list(store.log(False)) == []
+
+            ended = make_record("mem-3", key="ended", expires_at=NOW)
+            elsewhere = make_record("mem-1", key="elsewhere", tenant_id="tenant-b")
+            store.commit(WriteBatch([Change(ended), Change(elsewhere)], now_us=NOW_US - 1))
+            free = [SLOT._replace(key=key) for key in ("ended", "elsewhere", "none")]
+            store.commit(WriteBatch([Change(make_record("mem-4", key="new"), vacant=free)], now_us=NOW_US))
+
+            assert "mem-4" in ids(ask(store))
+
     def test_an_expired_record_gives_way(self) -> None:
         """It heads no slot and holds no dedup key; a replacement counts its revision on."""
         gone = make_record("mem-1", key="queue", trust_level="high", revision=3, expires_at=NOW)

@@ -7,10 +7,12 @@ import stat
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_runtime_ref import Caller
+from agent_runtime_ref.enforcement.revise import RevisionGate
 from agent_runtime_ref.errors import PreferenceInvalidError, StoreAddressError, UsageError
 from agent_runtime_ref.preferences import PreferenceStore, places
 from agent_runtime_ref.preferences.places import address_of, file_name, safe_join
@@ -209,6 +211,43 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path, scheme: str) 
     wanted = {f"thing-{number}-{turn}" for number in range(AT_ONCE) for turn in range(EACH)}
     assert {*wanted, "plastic"} == set(found)
     assert found["plastic"] == 1.0
+
+
+def opposites_at_once(address: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Say the opposite of each other so that each writer has looked before the other one has written.
+
+    Returns the keys that are there then.
+    """
+    said = finding("I love plastic", polarity="like", strength="soft"), finding("I hate plastic")
+    commit, waiting = RevisionGate._commit, [said[1]]
+
+    def overtaken(gate: RevisionGate, *decided: Any) -> None:
+        if waiting:
+            with PreferenceStore(address) as other:
+                other.write(waiting.pop(), caller=USER)
+        commit(gate, *decided)
+
+    monkeypatch.setattr(RevisionGate, "_commit", overtaken)
+    with PreferenceStore(address) as store:
+        told = store.write(said[0], caller=USER)
+        assert told.superseded == ("dislike:material:general:plastic",)
+        return [str(one.key) for one in store.read(caller=USER)]
+
+
+@pytest.mark.parametrize("scheme", ["file", "sqlite", "jsonl"])
+def test_of_opposites_at_one_moment_the_later_one_stays(
+    tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody likes and dislikes one thing: the later one in the log sees the other, and replaces it."""
+    address = f"{scheme}:{tmp_path / 'p'}"
+
+    assert opposites_at_once(address, monkeypatch) == ["like:material:general:plastic"]
+
+
+def test_so_it_is_in_redis(durable_redis: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on a server that several machines share."""
+    durable_redis.empty()
+    assert opposites_at_once(durable_redis.url(), monkeypatch) == ["like:material:general:plastic"]
 
 
 @pytest.mark.parametrize("is_whole", [True, False], ids=["one whole", "none whole"])

@@ -192,6 +192,8 @@ def wanted_by(batch: WriteBatch) -> dict[str, Wanted]:
         one.slots[record.memory_class, record.kind] = None
         if record.key is not None:
             one.indexes[names.of_key(record.subject, record.key)] = None
+        for slot in change.vacant:
+            one.indexes[names.of_key(slot.subject, slot.key or "")] = None
         if change.dedup is not None:
             one.digests[change.dedup] = None
         if change.unforgotten is not None:
