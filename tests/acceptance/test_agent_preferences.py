@@ -58,6 +58,24 @@ def test_what_is_said_for_good_outlives_the_conversation(
     assert "<session_constraints>" not in other.context
 
 
+@pytest.mark.parametrize("is_named", [False, True], ids=["own memory", "named place"])
+def test_where_a_runtime_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_named: bool) -> None:
+    """In its own memory, which is an address too, or where the environment names a place for all."""
+    monkeypatch.setenv("AGENT_RUNTIME_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("AGENT_RUNTIME_PREFERENCES", raising=False)
+    if is_named:
+        monkeypatch.setenv("AGENT_RUNTIME_PREFERENCES", f"file:{tmp_path / 'named'}")
+    own = f"sqlite:{tmp_path / 'm.db'}"
+    with GovernedMemory.open(own) as memory, AgentRuntime.open(memory) as runtime:
+        ran(runtime, HATES)
+
+    found = {}
+    for name, address in (("default", None), ("own", own)):
+        with PreferenceStore(address) as store:
+            found[name] = [one.slug for one in store.read(caller=caller())]
+    assert found == {"default": ["plastic"] if is_named else [], "own": [] if is_named else ["plastic"]}
+
+
 def test_a_preference_is_enforced_whatever_a_model_passes_on(memory: GovernedMemory, tmp_path: Path) -> None:
     """The enforcer of a tool finds it in the context of the turn."""
     standing: list[Any] = []
