@@ -13,8 +13,9 @@ from typing import Any
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Amount, Finding
 from agent_runtime_ref.curator.rules.judge import FINDINGS_MAX
 from agent_runtime_ref.curator.rules.text import folded, hidden, is_said
-from agent_runtime_ref.curator.rules.things import Thing, is_nameless, thing_of
+from agent_runtime_ref.curator.rules.things import Thing, is_known, is_nameless, thing_of
 from agent_runtime_ref.errors import DocumentError, JudgeError
+from agent_runtime_ref.preferences.keys import slug_of
 
 __all__ = ["FORMAT", "findings_of"]
 
@@ -86,18 +87,18 @@ def _findings(answer: list[Mapping[str, Any]], user_text: str, own: str) -> Iter
     for one in answer:
         if not is_said(one["quote"], user_text, own) or is_nameless(folded(one["thing"])):
             continue
-        finding = _finding(one)
+        finding = _finding(one, own)
         if finding is not None:
             yield finding
 
 
-def _finding(one: Mapping[str, Any]) -> Finding | None:
+def _finding(one: Mapping[str, Any], own: str) -> Finding | None:
     """Return a finding as code makes it of a model's words; None for an anchor that cannot be."""
     anchor = one["anchor"]
     if anchor != "none" and one["scope"] != "session" or (one["amount"] is not None) != (anchor == "budget"):
         return None
     amount = None if one["amount"] is None else Amount(**one["amount"])
-    thing = _thing(one, amount)
+    thing = _thing(one, amount, own)
     return Finding(
         one["scope"],
         one["polarity"],
@@ -112,8 +113,12 @@ def _finding(one: Mapping[str, Any]) -> Finding | None:
     )
 
 
-def _thing(one: Mapping[str, Any], amount: Amount | None) -> Thing:
+def _thing(one: Mapping[str, Any], amount: Amount | None, own: str) -> Thing:
+    """Return what a finding is about, in no word of the model's own: later prompts show its key."""
     if amount is not None:
         return Thing("budget", "general", f"budget-{amount.bound}")
     category = "category" if one["anchor"] == "category" else None
-    return thing_of(folded(one["thing"]), category=category, around=folded(one["quote"]))
+    named, quote = folded(one["thing"]), folded(one["quote"])
+    if not is_known(named) and any(word not in own for word in named.split()):
+        named = slug_of(quote).replace("-", " ")
+    return thing_of(named, category=category, around=quote)

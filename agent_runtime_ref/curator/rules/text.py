@@ -22,6 +22,9 @@ CLAUSE_CHARACTERS_MAX = 300
 # Stands for each character that somebody else said: a private-use character, which no pattern has.
 HIDDEN = "\ue000"
 
+# Capital and small letters, and digits: what is written without capitals may be written without spaces too.
+_JOINED = frozenset({"Lu", "Ll", "Nd"})
+
 _LOOKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "「": '"', "」": '"', "『": '"', "』": '"'})
 
 
@@ -49,16 +52,26 @@ def hidden(text: str) -> str:
 
 
 def is_said(quote: str, user_text: str, own: str) -> bool:
-    """Say whether the user says it himself: the words stand in his text, and not in what he quotes.
+    """Say whether the user says it himself: whole words stand in his text, and not in what he quotes.
 
     `own` is his text folded, and with what he quotes hidden.
     """
-    start = user_text.find(quote)
+    start = user_text.find(quote) if quote.strip() else -1
     while start >= 0:
-        if HIDDEN not in own[start : start + len(quote)]:
-            return bool(quote.strip())
+        end = start + len(quote)
+        if HIDDEN not in own[start:end] and not (_cuts(user_text, start) or _cuts(user_text, end)):
+            return True
         start = user_text.find(quote, start + 1)
     return False
+
+
+def _cuts(text: str, place: int) -> bool:
+    """Say whether a word or number goes on over `place`: "like it" is not what "dislike it" says.
+
+    Only of scripts that part their words; of Chinese nothing is said.
+    """
+    around = text[max(0, place - 1) : place + 1]
+    return 0 < place < len(text) and all(unicodedata.category(one) in _JOINED for one in around)
 
 
 def asks_to_forget(user_text: str) -> bool:
