@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent_runtime_ref.contracts.caller import require_text
-from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX
+from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX, WORD
 from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError
 
 __all__ = ["Amount", "Anchor", "Bound", "Finding", "Polarity", "Scope", "Strength"]
@@ -28,7 +28,7 @@ CONTENT_CHARACTERS_MAX = 500
 KEYS_MAX = 16
 # A part of a derived key: letters and digits of any script, joined by hyphens or underscores; never a colon,
 # which divides the parts, nor anything that a terminal or a markup reads as its own.
-_PART = re.compile(r"[^\W_]+(?:[-_.][^\W_]+)*")
+_PART = re.compile(rf"{WORD}(?:[-_.]{WORD})*")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,4})?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 

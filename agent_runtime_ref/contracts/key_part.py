@@ -6,11 +6,35 @@ import hashlib
 import re
 import unicodedata
 
-__all__ = ["PART_CHARACTERS_MAX", "part"]
+__all__ = ["PART_CHARACTERS_MAX", "VOWEL_SIGNS", "WORD", "part", "words_of"]
 
 PART_CHARACTERS_MAX = 64
 _DIGEST_CHARACTERS = 8
-_WORDS = re.compile(r"[^\W_]+")
+# Scripts that write vowels as marks on their letters, from Devanagari over Thai and Burmese to Khmer: without
+# them half of a word is gone, and what is left is another word's half too. Two Khmer signs are never seen.
+_SCRIPTS = ((0x900, 0x10A0), (0x1700, 0x1800), (0x1A00, 0x1AB0), (0x1B00, 0x1C50), (0xA800, 0xAC00))
+_NEVER_SEEN = "\u17b4\u17b5"
+VOWEL_SIGNS = "".join(
+    sign
+    for sign in (chr(code) for first, end in _SCRIPTS for code in range(first, end))
+    if unicodedata.category(sign) in ("Mn", "Mc") and sign not in _NEVER_SEEN
+)
+WORD = rf"[^\W_]+(?:[{VOWEL_SIGNS}]+[^\W_]*)*"
+_WORDS = re.compile(WORD)
+# Where the signs stand two characters may be joined by one that nobody sees.
+_JOINED = re.compile(rf"(?<=[{VOWEL_SIGNS}])[\u200c\u200d]")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of `text`; accents that are no part of a letter, and points over it, are left out."""
+    if not text.isascii():
+        marked = (one for one in _JOINED.sub("", text) if one in VOWEL_SIGNS or not _is_mark(one))
+        text = unicodedata.normalize("NFKC", "".join(marked))
+    return _WORDS.findall(text)
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) in ("Mn", "Mc", "Me")
 
 
 def part(text: str) -> str:
@@ -19,7 +43,7 @@ def part(text: str) -> str:
     What is too long is cut, and ends in a digest of the whole: two long texts that begin alike are two parts.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    whole = "-".join(_WORDS.findall(folded))
+    whole = "-".join(words_of(folded))
     if len(whole) <= PART_CHARACTERS_MAX:
         return whole
     digest = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARACTERS]

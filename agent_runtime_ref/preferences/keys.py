@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple, cast
 
-from agent_runtime_ref.contracts.key_part import part
+from agent_runtime_ref.contracts.key_part import part, words_of
 from agent_runtime_ref.errors import PreferenceInvalidError
 
 __all__ = ["ANY_DOMAIN", "FRAMING", "Key", "Polarity", "slug_of"]
@@ -19,7 +19,6 @@ Polarity = Literal["like", "dislike"]
 # Of everywhere: what is said without a field, and what a question of any field is answered with.
 ANY_DOMAIN = "general"
 _POLARITIES = ("like", "dislike")
-_WORDS = re.compile(r"[^\W_]+")
 # Words that say that something is liked or not, how much, and who says it. At the beginning of a sentence and
 # at its end only: in the middle, as in `coffee without sugar`, they are a part of what is meant.
 FRAMING = frozenset(
@@ -100,7 +99,7 @@ def slug_of(content: str) -> str:
     Where nothing else stands there, the whole of it.
     """
     folded = unicodedata.normalize("NFKC", content).casefold().replace("'", "").replace("’", "")
-    words = [bare for word in _WORDS.findall(_PHRASES.sub(" ", folded)) if (bare := _bare(word))]
+    words = [bare for word in words_of(_PHRASES.sub(" ", folded)) if (bare := _bare(word))]
     while words and words[0] in FRAMING:
         words.pop(0)
     while words and words[-1] in FRAMING:

@@ -15,15 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agent_runtime_ref.contracts.key_part import VOWEL_SIGNS
 from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
 from agent_runtime_ref.session_state import lexicon
 
 __all__ = ["folded", "same_thing", "speaks_of"]
 
 _UNSPACED = "\u3005-\u3007\u3041-\u309f\u30a1-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:'[^\W_{_UNSPACED}]+)?")
+_SPACED = rf"[^\W_{_UNSPACED}]+(?:[{VOWEL_SIGNS}]+[^\W_{_UNSPACED}]*)*"
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|{_SPACED}(?:'{_SPACED})?")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_MARKS = dict.fromkeys(range(0x300, 0x370))
+# Accents, and the points by which Hebrew and Arabic may show vowels that they mostly leave out.
+_POINTS = (*range(0x591, 0x5C8), *range(0x610, 0x61B), *range(0x64B, 0x660), 0x670)
+_MARKS = dict.fromkeys((*range(0x300, 0x370), *_POINTS))
 _LOOK_ALIKES = str.maketrans(LOOK_ALIKES)
 _DENIED = re.compile(f"(?:{'|'.join(lexicon.CHINESE_DENIALS)})$")
 _NOT_DENIED = re.compile(f"(?:{'|'.join(lexicon.CHINESE_NO_DENIALS)})$")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_runtime_ref.contracts.key_part import part
+from agent_runtime_ref.curator.rules.things import thing_of
 from agent_runtime_ref.errors import PreferenceInvalidError
 from agent_runtime_ref.preferences import Key
 from agent_runtime_ref.preferences.keys import slug_of
@@ -74,7 +75,25 @@ def test_hard_is_only_what_was_stated() -> None:
     assert finding_of(parts | {"stated": "yes"}).strength == "soft"
 
 
-@given(st.text(max_size=200))
+@pytest.mark.parametrize(
+    "word", ["दाल", "दिल", "प्लास्टिक", "พลาสติก", "প্লাস্টিক", "பிளாஸ்டிக்", "ပလတ်စတစ်", "ប្លាស្ទិក", "شكولاتة", "пластик"]
+)
+def test_a_word_of_any_script_is_one_word(word: str) -> None:
+    """Also where vowels are marks on letters: else two things have one key, and none can be read."""
+    assert part(word) == word
+    assert slug_of(word) == word
+    assert thing_of(word).slug == word
+
+
+def test_points_over_letters_are_no_other_word() -> None:
+    """Vowel points that a script mostly leaves out, and marks heaped on letters, make no key of their own."""
+    assert part("كَلْب") == part("كلب")
+    assert part("פְּלַסְטִיק") == part("פלסטיק")
+    assert part("z\u0337\u0322a\u0336l\u0334g\u0338o\u0335") == "zalgo"
+    assert part("क\u094d\u200dष") == "क्ष"
+
+
+@given(st.text(max_size=200) | st.text("दािल्\u200dเ็ো\u09c7\u09be\u0301\u0327e-٠َ", max_size=20))
 def test_a_part_is_its_own_part(text: str) -> None:
     """Deriving twice is deriving once, and the divider of keys is in no part."""
     derived = part(text)

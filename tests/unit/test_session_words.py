@@ -47,10 +47,13 @@ SPEAK = [
     ("烤鱼片", "fish"),
     ("羊毛衫", "wool"),
     ("An orange scarf", "orange-color"),
+    ("दाल मखनी", "दाल"),
+    ("علبة بلَاستيك", "بلاستيك"),
     ("A duck down parka", "down"),
 ]
 KEEP_SILENT = [
     ("neural plasticity", "plastic"),
+    ("दिल की दवा", "दाल"),
     ("plasticine", "plastic"),
     ("thermoplastics", "plastic"),
     ("plastic-free bag", "plastic"),

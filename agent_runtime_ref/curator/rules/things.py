@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX
+from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX, WORD
 from agent_runtime_ref.curator.rules.marker import document, first, tables
 from agent_runtime_ref.curator.rules.text import HIDDEN
 
 __all__ = ["Thing", "anchor_in", "domain_of", "is_known", "is_nameless", "several", "slug_of", "thing_of"]
 
-_WORD = re.compile(r"[^\W_]+(?:['_.-][^\W_]+)*")
+_WORD = re.compile(rf"{WORD}(?:['_.-]{WORD})*")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _SLUG_WORDS_MAX = 4
 _HAN_CHARACTERS_MAX = 12
