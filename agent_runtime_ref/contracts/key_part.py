@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 
-__all__ = ["PART_CHARACTERS_MAX", "VOWEL_SIGNS", "WORD", "part", "words_of"]
+__all__ = ["PART_CHARACTERS_MAX", "VOWEL_SIGNS", "WORD", "part", "spelt", "words_of"]
 
 PART_CHARACTERS_MAX = 64
 _DIGEST_CHARACTERS = 8
@@ -25,8 +25,27 @@ _WORDS = re.compile(WORD)
 _JOINED = re.compile(rf"(?<=[{VOWEL_SIGNS}])[\u200c\u200d]")
 
 
+# Behind a letter they make another word of it: C, C++ and C# are three languages.
+_SIGNS = re.compile(r"(?<=[^\W_])[+#]++(?![^\W_])")
+_FIRST_PICTURE = "\u2600"
+_NAMES = {"+": " plus", "#": " sharp"}
+
+
+def spelt(text: str) -> str:
+    """Return `text` with the signs in words that are a part of what is named: "c++", and pictures."""
+    text = _SIGNS.sub(lambda signs: "".join(_NAMES[one] for one in signs[0]) + " ", text)
+    return text if text.isascii() else "".join(map(_named, text))
+
+
+def _named(character: str) -> str:
+    if character < _FIRST_PICTURE or unicodedata.category(character) != "So":
+        return character
+    return f" {unicodedata.name(character, '').lower()} "
+
+
 def words_of(text: str) -> list[str]:
     """Return the words of `text`; accents that are no part of a letter, and points over it, are left out."""
+    text = spelt(text)
     if not text.isascii():
         marked = (one for one in _JOINED.sub("", text) if one in VOWEL_SIGNS or not _is_mark(one))
         text = unicodedata.normalize("NFKC", "".join(marked))

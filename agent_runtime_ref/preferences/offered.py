@@ -39,6 +39,8 @@ def finding_of(offered: object) -> Finding:
         raise PreferenceInvalidError("content", f"must be at most {CONTENT_CHARACTERS_MAX} characters long")
     polarity = values["polarity"].strip().casefold()
     slug = part(_text(offered, "slug")) or slug_of(content)
+    if not slug:
+        raise PreferenceInvalidError("slug", "must be named where the content has no letter and no digit")
     key = Key.of(polarity, values["category"], _text(offered, "domain") or ANY_DOMAIN, slug)
     stated = _value(offered, "stated") is True
     hard = stated and _value(offered, "strength") == "hard"

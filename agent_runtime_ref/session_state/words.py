@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_runtime_ref.contracts.key_part import VOWEL_SIGNS
+from agent_runtime_ref.contracts.key_part import VOWEL_SIGNS, spelt
 from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
 from agent_runtime_ref.session_state import lexicon
 
@@ -54,7 +54,8 @@ def same_thing(slug: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return `text` with compatibility forms, case, accents, look-alikes and invisible characters folded."""
+    """Return `text` with signs spelt, and folded: forms, case, accents, look-alikes, the invisible."""
+    text = spelt(text)
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

@@ -85,6 +85,22 @@ def test_a_word_of_any_script_is_one_word(word: str) -> None:
     assert thing_of(word).slug == word
 
 
+@pytest.mark.parametrize(
+    ("content", "slug"),
+    [
+        ("I hate C++", "c-plus-plus"),
+        ("I hate C#", "c-sharp"),
+        ("I hate C", "c"),
+        ("I hate \N{PEANUTS}", "peanuts"),
+        ("讨厌\N{SHRIMP}", "shrimp"),
+        ("follow #news", "follow-news"),
+    ],
+)
+def test_a_sign_that_makes_another_word_is_spelt(content: str, slug: str) -> None:
+    """So are pictures; else one thing takes the other's place, or is it that the user likes."""
+    assert slug_of(content) == slug
+
+
 def test_points_over_letters_are_no_other_word() -> None:
     """Vowel points that a script mostly leaves out, and marks heaped on letters, make no key of their own."""
     assert part("كَلْب") == part("كلب")

@@ -48,12 +48,15 @@ SPEAK = [
     ("羊毛衫", "wool"),
     ("An orange scarf", "orange-color"),
     ("दाल मखनी", "दाल"),
+    ("A book about C++", "c-plus-plus"),
+    ("\N{PEANUTS} butter", "peanut"),
     ("علبة بلَاستيك", "بلاستيك"),
     ("A duck down parka", "down"),
 ]
 KEEP_SILENT = [
     ("neural plasticity", "plastic"),
     ("दिल की दवा", "दाल"),
+    ("A book about C#", "c-plus-plus"),
     ("plasticine", "plastic"),
     ("thermoplastics", "plastic"),
     ("plastic-free bag", "plastic"),

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX, WORD
+from agent_runtime_ref.contracts.key_part import PART_CHARACTERS_MAX, WORD, spelt
 from agent_runtime_ref.curator.rules.marker import document, first, tables
 from agent_runtime_ref.curator.rules.text import HIDDEN
 
@@ -121,7 +121,7 @@ def _bare_han(text: str) -> str:
 
 def slug_of(text: str) -> str:
     """Return the words that carry the meaning of `text`, joined; one that says so if there is none."""
-    text = text.replace(HIDDEN, " ")
+    text = spelt(text.replace(HIDDEN, " "))
     hollow = first(tables("things")["hollow"], text)
     text = text if hollow is None else hollow[1]["what"]
     words = [word for word in _WORD.findall(text) if word not in _empty()] or _WORD.findall(text)
