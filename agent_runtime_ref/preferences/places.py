@@ -94,6 +94,8 @@ class Places:
         """
         store = self._store(caller)
         scheme, _, path = store.partition(":")
+        if self._folder is not None and self._folder.exists() and not self._folder.is_dir():
+            raise StoreAddressError(self.address, "this is a file; name the folder of the users' files")
         if not creates and scheme in ("file", "sqlite", "jsonl") and not Path(path).exists():
             return None
         with self._guard:

@@ -10,7 +10,7 @@ from agent_runtime_ref.preferences.keys import ANY_DOMAIN
 from agent_runtime_ref.preferences.preference import Preference
 from agent_runtime_ref.recall.embedding import Vectors, similarity
 
-__all__ = ["NEAR", "Scored", "in_domain", "nearest", "relevant"]
+__all__ = ["NEAR", "Scored", "in_domain", "in_force", "nearest", "relevant"]
 
 _DECIMALS = 6
 # Below it texts share a few letters by chance.
@@ -29,6 +29,16 @@ class Scored:
 def in_domain(preference: Preference, domain: str | None) -> bool:
     """Tell whether a preference holds in a domain: it is of that one or of all; with None, of any."""
     return domain is None or preference.domain in (ANY_DOMAIN, part(domain))
+
+
+def in_force(preferences: Sequence[Preference]) -> list[Preference]:
+    """Return those of `preferences` that count, in their order: of two opposites of one thing one alone.
+
+    Where both are kept, as when a reviewer lets the one go past which the other was said, it is that which
+    was said rather than inferred; else the later one; at one instant the dislike, which keeps things out.
+    """
+    ranks = {one.key: (one.stated, one.updated_at, one.polarity == "dislike") for one in preferences}
+    return [one for one in preferences if ranks[one.key] >= ranks.get(one.key.opposite, ranks[one.key])]
 
 
 def nearest(text: str, preferences: Sequence[Preference], vectors: Vectors) -> list[Scored]:

@@ -26,7 +26,7 @@ from agent_runtime_ref.preferences.offered import finding_of, require_standing
 from agent_runtime_ref.preferences.paging import own_records, query_of
 from agent_runtime_ref.preferences.places import Places, address_of
 from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, PURPOSE, Preference
-from agent_runtime_ref.preferences.relevance import in_domain, relevant
+from agent_runtime_ref.preferences.relevance import in_domain, in_force, relevant
 from agent_runtime_ref.recall.embedding import Embedder, Vectors
 from agent_runtime_ref.store_address import shown
 
@@ -131,17 +131,20 @@ class PreferenceStore:
     # --- reading -------------------------------------------------------------------------------------------
 
     def read(self, *, caller: Caller | None = None, domain: str | None = None) -> tuple[Preference, ...]:
-        """Return all preferences of the caller's subject that the policy shows, newest first.
+        """Return all preferences of the caller's subject that the policy shows and that count, newest first.
 
         With `domain`, those of it and those of every domain.
         """
+        return tuple(in_force(self._kept(caller or local_caller(), domain)))
+
+    def _kept(self, caller: Caller, domain: str | None = None) -> list[Preference]:
 
         def wanted(record: MemoryRecord) -> bool:
             preference = Preference.of(record)
             return preference is not None and in_domain(preference, domain)
 
-        records = self._records(wanted, caller or local_caller())
-        return tuple(one for record in records if (one := Preference.of(record)) is not None)
+        records = self._records(wanted, caller)
+        return [one for record in records if (one := Preference.of(record)) is not None]
 
     def standing(self, caller: Caller) -> tuple[Preference, ...]:
         """Return all of them, as the runtime asks for what is to be enforced in a turn."""
@@ -165,13 +168,14 @@ class PreferenceStore:
             return ()
 
         def choose(records: Sequence[MemoryRecord]) -> list[int]:
-            known = [
-                (place, one)
+            places = {
+                one.record_id: place
                 for place, record in enumerate(records)
                 if (one := Preference.of(record)) is not None and in_domain(one, domain)
-            ]
-            found = relevant(text, [one for _, one in known], self._vectors)
-            return [known[one.place][0] for one in found[:limit]]
+            }
+            known = (Preference.of(records[place]) for place in places.values())
+            found = relevant(text, in_force([one for one in known if one is not None]), self._vectors)
+            return [places[one.preference.record_id] for one in found[:limit]]
 
         query = query_of(caller, PURPOSE, (MEMORY_CLASS,), limit, kinds=KINDS, ids=self._ids)
         result = memory.choose(query, choose, caller=caller)
@@ -205,13 +209,16 @@ class PreferenceStore:
         caller = caller or local_caller()
         if is_anonymous(caller):
             raise AnonymousUserError
-        preferences = self.read(caller=caller)
-        found, near = meant(text_or_key, preferences, self._vectors)
+        kept = self._kept(caller)
+        found, near = meant(text_or_key, in_force(kept), self._vectors)
         memory = self._of(caller, creates=False)
         key = Key.read(text_or_key)
         if memory is None or (found is None and key is None):
             return Forgotten((), near)
-        keys = (str(found.key if found is not None else key),)
+        named = key if found is None else found.key
+        # With what stands in force also its opposite that does not: it must not come to light instead.
+        hidden = [] if found is None else [one.key for one in kept if one.key == found.key.opposite]
+        keys = tuple(map(str, (named, *hidden)))
         # By its key also what is not shown: an older wording, or one that waits for its review.
         removed = memory.remove(Meant(MEMORY_CLASS, keys=keys), caller=caller)
         return Forgotten(

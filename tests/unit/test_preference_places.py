@@ -6,6 +6,7 @@ import multiprocessing
 import stat
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,15 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
     """The error says what is known."""
     with pytest.raises(StoreAddressError):
         PreferenceStore(address).write(finding(), caller=USER)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """A look that finds nobody's preferences there would say that there are none."""
+    (tmp_path / "p").write_text("x", encoding="utf-8")
+    with PreferenceStore(tmp_path / "p") as store:
+        for use in (store.read, partial(store.write, finding())):
+            with pytest.raises(StoreAddressError, match="name the folder"):
+                use(caller=USER)
 
 
 def test_an_option_that_is_none_is_refused() -> None:

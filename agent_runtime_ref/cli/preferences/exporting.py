@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from agent_runtime_ref.errors import UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import Caller, MemoryRecord
-    from agent_runtime_ref.preferences import PreferenceStore
+    from agent_runtime_ref.preferences import Preference, PreferenceStore
     from agent_runtime_ref.runtime import GovernedMemory
 
 _CLASSES = ("short_term", "long_term", "profile")
@@ -59,12 +59,13 @@ def run(args: argparse.Namespace) -> int:
     with reported(), preferences_of(args) as store:
         with _gate(args, store, caller) as memory:
             _require_look(memory, caller)
+        preferences = store.read(caller=caller)
         document = {
             "kind": "personal_data_export",
             "tenant_id": caller.tenant_id,
             "user_id": caller.own_subject,
-            "preferences": _preferences(store, caller),
-            "records": _records(args, store, caller),
+            "preferences": _preferences(store, preferences),
+            "records": _records(args, store, caller, {one.record_id for one in preferences}),
             "sessions": _sessions(caller),
             "conversations": _conversations(caller),
             "not_covered": [*_NOT_COVERED, *_set_aside(store, caller)],
@@ -118,23 +119,20 @@ def _set_aside(store: PreferenceStore, caller: Caller) -> list[str]:
     ]
 
 
-def _preferences(store: PreferenceStore, caller: Caller) -> dict[str, Any]:
-    found = store.read(caller=caller)
+def _preferences(store: PreferenceStore, found: Iterable[Preference]) -> dict[str, Any]:
     return {"source": store.address, "preferences": [one.to_document() for one in found]}
 
 
-def _records(args: argparse.Namespace, store: PreferenceStore, caller: Caller) -> list[dict[str, Any]]:
+def _records(
+    args: argparse.Namespace, store: PreferenceStore, caller: Caller, shown: set[str]
+) -> list[dict[str, Any]]:
     """Return the other records about the user: beside his preferences, and in the store that is named."""
-    from agent_runtime_ref.preferences import Preference
-
     parts = []
     memory = store.memory_of(caller)
     if memory is not None:
         part = _part(memory, caller)
         part["records"] = [
-            record.to_document()
-            for record in part["records"]
-            if record.status != "active" or Preference.of(record) is None
+            record.to_document() for record in part["records"] if record.memory_id not in shown
         ]
         parts.append({"source": store.address, **part})
     if names_store(args):

@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         if args.all:
             receipt = store.forget_all(caller=caller)
             print_document(None if receipt is None else receipt.to_document(), style)
+            if receipt is None:
+                note(f"nothing of {user_in_tenant(caller)} is in `{store.address}`")
             return DONE
         forgotten = store.forget(args.what, caller=caller)
     print_document(forgotten.to_document(), style)
