@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Amount, Finding
+from agent_runtime_ref.curator.rules.amounts import numbers
 from agent_runtime_ref.curator.rules.judge import FINDINGS_MAX
 from agent_runtime_ref.curator.rules.text import folded, hidden, is_said
 from agent_runtime_ref.curator.rules.things import Thing, is_known, is_nameless, thing_of
@@ -93,11 +95,16 @@ def _findings(answer: list[Mapping[str, Any]], user_text: str, own: str) -> Iter
 
 
 def _finding(one: Mapping[str, Any], own: str) -> Finding | None:
-    """Return a finding as code makes it of a model's words; None for an anchor that cannot be."""
+    """Return a finding as code makes it of a model's words; None for an anchor that cannot be.
+
+    An amount has to stand in the quote: a budget that nobody named would keep everything out.
+    """
     anchor = one["anchor"]
     if anchor != "none" and one["scope"] != "session" or (one["amount"] is not None) != (anchor == "budget"):
         return None
     amount = None if one["amount"] is None else Amount(**one["amount"])
+    if amount is not None and Decimal(amount.value) not in numbers(folded(one["quote"])):
+        return None
     thing = _thing(one, amount, own)
     return Finding(
         one["scope"],

@@ -220,6 +220,23 @@ def test_what_is_quoted_is_believed_of_no_judge(
     assert result.standing == ()
 
 
+def test_a_judge_takes_nothing_from_others(
+    memory: GovernedMemory, sessions: Sessions, preferences: PreferenceStore
+) -> None:
+    """Keys that it names are the user's own or nobody's; what is no key removes nothing."""
+    others = (Caller(USER.tenant_id, "user-7"), Caller("tenant-b", USER.principal_id))
+    for other in others:
+        preferences.write(finding("no tin", "tin"), caller=other)
+    keys = ("dislike:material:general:tin", "*", "dislike:material:general:*", "k" * 5_000)
+    judge = Broken([finding("I always hate plastic", keys_to_supersede=keys)])
+    Curator(memory, judge=judge, sessions=sessions, preferences=preferences).curate_turn(
+        "I always hate plastic", "", caller=USER
+    )
+
+    kept = [[one.slug for one in preferences.read(caller=who)] for who in (USER, *others)]
+    assert kept == [["plastic"], ["tin"], ["tin"]]
+
+
 def test_the_rules_may_name_a_quotation(curator: Curator) -> None:
     """A clause of the user's own that quotes what he wants is his, and is kept with its words."""
     result = curator.curate_turn("For all my emails, sign off with 'Kind regards'", "", caller=USER)

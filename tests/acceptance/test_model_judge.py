@@ -40,7 +40,7 @@ def found(*findings: Any) -> bytes:
 
 def judged(behaviour: Behaviour, text: str = TEXT, reply: str = "", **options: Any) -> list[Finding]:
     """Return what a judge over such an endpoint finds."""
-    settings = {"timeout_seconds": 5.0, "attempts": 1} | options
+    settings = {"timeout_seconds": 60.0, "attempts": 1} | options
     with FaultServer(behaviour) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
         return ModelJudge(ChatEndpoint(url, "small", **settings)).judge(text, reply)
@@ -91,6 +91,27 @@ def test_a_finding_that_the_user_did_not_say_is_dropped(change: dict[str, Any]) 
 def test_a_part_of_a_word_is_no_quote(quote: str) -> None:
     """ "I dislike plastic" does not say "like plastic"."""
     assert judged(saying(found(PLASTIC | {"quote": quote})), "I dislike plastic") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "is_said"),
+    [
+        ("Budget 300 this time", "300", True),
+        ("Budget 300 this time", "3", False),
+        ("a cheap one, budget is tight", "1", False),
+        ("between 200 and 500 dollars", "500", True),
+        ("no more than 1,300 euros", "1300", True),
+        ("at most 2k", "2000", True),
+        ("two hundred dollars at most", "200", True),
+        ("预算三百块", "300", True),
+        ("预算三百块", "30", False),
+    ],
+)
+def test_an_amount_is_one_that_the_user_named(text: str, value: str, is_said: bool) -> None:
+    """A model that makes one up would have everything kept out as too dear."""
+    budget = BUDGET | {"quote": text, "amount": BUDGET["amount"] | {"value": value}}
+
+    assert [one.anchor for one in judged(saying(found(budget)), text)] == ["budget"] * is_said
 
 
 def test_half_a_number_is_no_quote() -> None:

@@ -12,7 +12,7 @@ from agent_runtime_ref.contracts.finding import Amount, Bound
 from agent_runtime_ref.curator.rules.marker import document
 from agent_runtime_ref.session_state.money import number_of
 
-__all__ = ["Budget", "budgets"]
+__all__ = ["Budget", "budgets", "numbers"]
 
 _NUMBER = (
     r"(?:\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?(?!\d)|\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?!\d)"
@@ -102,6 +102,17 @@ def budgets(text: str) -> list[Budget]:
         if found is not None:
             return [found]
     return []
+
+
+def numbers(text: str) -> set[Decimal]:
+    """Return every number of folded `text` that could be money, whatever it is said to be."""
+    found = set()
+    for match in _words().money.finditer(text):
+        number, scale = match["number"] or match["number2"], match["scale"] or match["scale2"]
+        value = _value(number, None)
+        if number[0].isdigit() or value >= _SPELT_MIN:
+            found |= {value, _value(number, scale)}
+    return found
 
 
 def _single(text: str, match: re.Match[str]) -> Budget | None:
