@@ -65,7 +65,12 @@ class FaultServer:
 
     def _accept(self) -> None:
         while not self._ended.is_set():
-            visitor, _ = self._listener.accept()
+            try:
+                visitor, _ = self._listener.accept()
+            except OSError:
+                if self._ended.is_set():
+                    return  # closed between the look and the call
+                raise
             visitor.settimeout(0.2)
             self._open.add(visitor)
             self._spawn(self._serve, visitor)
