@@ -324,3 +324,25 @@ def test_a_file_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     """A file that cannot be made is a documented error."""
     with pytest.raises(StoreError):
         SqliteStore(tmp_path / "none" / "memory.db")
+
+
+@pytest.mark.parametrize("name", ["memory.db", "memory.db.reads"])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER keep AFTER INSERT ON log BEGIN UPDATE log SET line = '{}' WHERE seq = new.seq; END",
+        "CREATE VIEW other AS SELECT * FROM log",
+    ],
+)
+def test_what_would_run_beside_our_statements_is_refused(path: Path, name: str, planted: str) -> None:
+    """A trigger could keep elsewhere what is forgotten; the file is left as it is."""
+    with closing(SqliteStore(path)) as store:
+        put(store, make_record("mem-1"), lines=["{}"])
+        store.append_lines(["{}"], read=True)
+    file = path.with_name(name)
+    change_file(file, planted)
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match="no store has one"), closing(SqliteStore(path)) as store:
+        store.append_lines(["{}"], read=True)
+
+    assert file.read_bytes() == before
