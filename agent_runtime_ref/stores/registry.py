@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -107,8 +108,7 @@ def _file(url: str, scheme: str, path: str, *, must_exist: bool) -> Path:
     if path.strip() == ":memory:":
         raise StoreAddressError(shown(url), "a store in memory is memory:")
     file = Path(path)
-    if file.is_dir():
-        raise StoreAddressError(shown(url), "this is a folder; name a file")
+    _refuse_other_kinds(url, file)
     if not file.absolute().parent.is_dir():
         raise StoreAddressError(shown(url), f"there is no folder {file.absolute().parent}")
     if must_exist and not file.is_file():
@@ -116,3 +116,21 @@ def _file(url: str, scheme: str, path: str, *, must_exist: bool) -> Path:
     if must_exist and not file.stat().st_size:
         raise StoreAddressError(shown(url), "the file is empty; there is no store in it")
     return file
+
+
+def _refuse_other_kinds(url: str, file: Path) -> None:
+    """Refuse what is there and is no file: a store would put one in the place of a pipe or a device.
+
+    Raises:
+        StoreAddressError: it is a folder, a pipe or a device, or nobody can look at it.
+    """
+    try:
+        mode = file.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise StoreAddressError(shown(url), (error.strerror or str(error)).lower()) from error
+    if stat.S_ISDIR(mode):
+        raise StoreAddressError(shown(url), "this is a folder; name a file")
+    if not stat.S_ISREG(mode):
+        raise StoreAddressError(shown(url), "this is a pipe or a device; name a file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -87,11 +88,20 @@ class Lock:
 
 
 def standing(path: Path) -> Standing | None:
-    """Return how a file stands; None where there is none."""
+    """Return how a file stands; None where there is none.
+
+    Raises:
+        StoreError: nobody can look, or it is no file: a pipe or a device is not replaced by one.
+    """
     try:
-        return _standing(os.stat(path))
+        status = os.stat(path)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StoreError(str(path), _problem(error)) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(str(path), "it is no file")
+    return _standing(status)
 
 
 @contextmanager
