@@ -226,10 +226,8 @@ class AgentRuntime:
             # A turn that does not know what was said before in its thread would be freer, not safer.
             raise SessionStateError("what was said before in this conversation is not kept yet; ask again")
         result = run.retrieve()
-        if result is not None:
-            budget = self._settings.retrieved_bytes_max
-            context.excluded = dict(result.exclusions)
-            context.retrieved, context.left_out = retrieved_items(result, budget)
+        context.excluded = dict(result.exclusions)
+        context.retrieved, context.left_out = retrieved_items(result, self._settings.retrieved_bytes_max)
         asked = self._session.constraints(run.caller, purpose)
         # Where nothing is wanted for good, nothing of it is relevant either, and no read is asked for.
         liked = self._preferences.items(message, run.caller) if asked.standing else ()

@@ -41,6 +41,12 @@ class Answer:
     underfilled: bool
     mismatches: tuple[tuple[Match, tuple[Mapping[str, Any], ...]], ...]
     check_ns: int
+    empty_reason: str | None = None  # why nothing was looked for
+
+    @classmethod
+    def nothing(cls, reason: str, store_revision: int) -> Answer:
+        """Return the answer to a search for which nothing was looked at, and why."""
+        return cls((), (), {}, 0, store_revision, False, (), 0, reason)
 
     def duration(self, ruling: Ruling) -> int:
         """Return the nanoseconds that both engine calls took."""
@@ -169,7 +175,11 @@ def result_document(
             }
             for hit in hits
         ],
-        "selection_reason": selection_reasons(plan, answer.selected, has_text=has_text),
+        "selection_reason": (
+            selection_reasons(plan, answer.selected, has_text=has_text)
+            if answer.empty_reason is None
+            else [answer.empty_reason]
+        ),
         "excluded_records": sum(answer.exclusions.values()),
         "decision_id": decision.decision_id,
         "policy_digest": decision.policy_digest,

@@ -114,18 +114,18 @@ class ReadGate:
     def question(self, query: RetrievalQuery, *, caller: Caller, text: str | None) -> Question:
         """Return a search that is to be decided now and carried out later, by `carried_out`.
 
-        Raises:
-            TextError: `text` has nothing to search by; that is on record.
+        A text with nothing to search by is no refusal here: it finds nothing, and the result says why.
         """
-        return self._asked(query, caller, text, "search", None)
+        return self._asked(query, caller, text, "search", None, finds_nothing=True)
 
     def carried_out(self, question: Question, ruling: Ruling, decision: Decision) -> RetrievalResult:
         """Return what a ruling that permits `question` lets out, as `read` does, under its decision."""
         return self._guarded(question, lambda: self._carried_out(question, ruling, decision))[0]
 
     def _asked(
-        self, query: RetrievalQuery, caller: Caller, text: str | None, operation: str, gather: Gather | None
-    ) -> Question:
+        self, query: RetrievalQuery, caller: Caller, text: str | None, operation: str, gather: Gather | None,
+        *, finds_nothing: bool = False
+    ) -> Question:  # fmt: skip
         subjects = subjects_named(caller, query.subject)
         call = self._recorder.call(
             caller, operation, trace_id=query.trace_id, session_id=query.session_id, subjects=subjects
@@ -136,8 +136,10 @@ class ReadGate:
         try:
             terms = None if text is None else query_terms(text)
         except TextError:
-            self._record_refusal(call, document, query.limit, [_UNSEARCHABLE], 0)
-            raise
+            if not finds_nothing:
+                self._record_refusal(call, document, query.limit, [_UNSEARCHABLE], 0)
+                raise
+            terms = ()
         names = request_strings(query, caller)
         if terms is not None and gather is not None:
             terms = tuple(sorted(terms))
@@ -240,6 +242,8 @@ class ReadGate:
         return decision
 
     def _found(self, question: Question, plan: Plan) -> Answer:
+        if question.terms == ():
+            return Answer.nothing(_UNSEARCHABLE["reason"], self._store.revision())
         limit, gather = min(question.limit, plan.limit), question.gather
         request = SearchRequest(
             tenant_ids=question.tenant_ids,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +19,7 @@ from agent_runtime_ref.enforcement.attributes import subjects_named
 from agent_runtime_ref.enforcement.read import PATH, Question, ReadGate
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling, read_refusals
-from agent_runtime_ref.errors import EngineFailureError, TextError
-from agent_runtime_ref.recall.analysis import query_terms
+from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.words import Words
 
@@ -33,7 +31,7 @@ _LAYERS = ("static", "session", "retrieved", "tool")
 # What `Run.built_payload` returns. What a file says beside it, such as another principal, is not believed.
 _BUILT = (*(f"{name}_items" for name in _LAYERS), "record_ids", "context_digest", "left_out")
 _DIGEST = re.compile(r"hmac:[0-9a-f]{32}\Z")  # what `Words` made of a word; made again it would be another
-_Admitted = tuple[Question | None, Ruling]  # None: the message has nothing to search by
+_Admitted = tuple[Question, Ruling]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,7 @@ class Run:
         self._gate = gate
         self._call = call
         self._admitted = admitted
+        self._retrieved: RetrievalResult | None = None
         self.caller = caller  # with the trace and session under which every gate of the turn is asked
         self.decision = decision
         self.turn_id = gate.ids.new("turn")
@@ -96,18 +95,19 @@ class Run:
         """Whether the turn may go on."""
         return self._admitted is not None
 
-    def retrieve(self) -> RetrievalResult | None:
-        """Return what the decision lets out; None where the message has nothing to search by.
+    def retrieve(self) -> RetrievalResult:
+        """Return what the decision lets out; nothing, and why, where the message has nothing to search by.
+
+        It is one decision and one line, however often it is asked for.
 
         Raises:
             EngineFailureError: the second check had no clear answer; nothing left the store.
             StoreError: the store failed.
         """
         assert self._admitted is not None, "only an admitted turn retrieves"
-        question, ruling = self._admitted
-        if question is None:
-            return None
-        return self._gate.reads.carried_out(question, ruling, self.decision)
+        if self._retrieved is None:
+            self._retrieved = self._gate.reads.carried_out(*self._admitted, self.decision)
+        return self._retrieved
 
     def tool(self, name: str, status: str, error: BaseException | None = None) -> None:
         """Tell of a call of a tool; the name of one that there is not is shown as a digest if need be."""
@@ -177,7 +177,7 @@ class RunGate:
         """
         request = self._identified(request)
         query = self._query(request)
-        question, searchable = self._question(query, request)
+        question = self.reads.question(query, caller=request.caller, text=request.text)
         start = self._event(question.call, "run_start", None, {"purpose": self.words.safe(request.purpose)})
         try:
             ruling = self._point.read(question.document)
@@ -190,12 +190,7 @@ class RunGate:
         check = {"action": "allow", "reason": "permitted"}
         told = [start, self._event(question.call, "policy_precheck", decision, check, decides=True)]
         log_seq = self.keep(question.call, told)
-        admitted = (question if searchable else None, ruling)
-        run = Run(self, question.call, request.caller, decision, admitted, log_seq)
-        if not searchable:
-            with suppress(TextError):  # the read gate writes down why nothing is searched
-                self.reads.question(query, caller=request.caller, text=request.text)
-        return run
+        return Run(self, question.call, request.caller, decision, (question, ruling), log_seq)
 
     def end_late(self, ended: LateEnd) -> bool:
         """Tell that a turn was interrupted whose process died, unless the log tells how it ended.
@@ -232,14 +227,6 @@ class RunGate:
         decides: bool = False,
     ) -> Event:
         return self.recorder.event(call, event_type, decision, payload, decides=decides)
-
-    def _question(self, query: RetrievalQuery, request: RunRequest) -> tuple[Question, bool]:
-        """Return what is to be decided, and whether the message has anything to search by."""
-        try:
-            query_terms(request.text)
-        except TextError:
-            return self.reads.question(query, caller=request.caller, text=None), False
-        return self.reads.question(query, caller=request.caller, text=request.text), True
 
     def _refused(
         self,

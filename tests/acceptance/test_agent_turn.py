@@ -206,12 +206,31 @@ def test_another_tenant_sees_nothing(memory: GovernedMemory, runtime: AgentRunti
 def test_a_message_without_words_is_answered_without_a_search(
     memory: GovernedMemory, runtime: AgentRuntime
 ) -> None:
-    """Small talk has nothing to search by: the read is refused with that reason, the turn goes on."""
+    """Small talk has nothing to search by: one decision, one line, a result of nothing that says why."""
+    memory.write(candidate(), caller=caller())
     result = answered(runtime, "?!")
 
     assert result.status == "complete"
     assert told(result)[:7] == BEFORE_THE_REPLY
-    assert payloads(result, "retrieval")[0]["reasons"] == ["text_not_searchable"]
+    (check,), found = payloads(result, "policy_precheck"), payloads(result, "retrieval")[0]
+    assert (found["effect"], found["selection_reason"]) == ("allow", ["text_not_searchable"])
+    assert (found["decision_id"], found["considered"]) == (check["decision_id"], 0)
+    lines = [json.loads(line) for line in memory.log_lines(read=True)]
+    of_it = [one for one in lines if one["type"] == "decision" and one["decision_id"] == check["decision_id"]]
+    assert [(one["result"]["effect"], one["considered"]["returned"]) for one in of_it] == [("allow", [])]
+    reasons = [row["reason"] for one in lines if one["type"] == "decision" for row in one["result"]["deny"]]
+    assert reasons == []
+
+
+@pytest.mark.parametrize("message", ["support queue", "?!"])
+def test_what_is_retrieved_twice_is_decided_once(memory: GovernedMemory, message: str) -> None:
+    """Asked for again the same result comes back, and the log has one line of it."""
+    memory.write(candidate(), caller=caller())
+    run = memory.begin_run(message, caller=caller(), purpose="answer_generation", limit=5)
+    assert run.retrieve() is run.retrieve()
+
+    lines = [json.loads(line) for line in memory.log_lines(read=True)]
+    assert [one["type"] for one in lines if one.get("decision_id")].count("decision") == 1
 
 
 def test_the_profile_enters_where_a_conversation_begins(
