@@ -29,7 +29,6 @@ from agent_runtime_ref.errors import (
     EngineFailureError,
     PolicyDeniedError,
     RevisionConflictError,
-    StoreError,
 )
 from agent_runtime_ref.stores.base import Change, Queued, Store, WriteBatch
 from agent_runtime_ref.telemetry.chain import Lines
@@ -165,19 +164,18 @@ class CompactionGate:
             session_id=None,
             subjects=subjects_named(caller, caller.own_subject),
         )
-        with gate_span("delete"):
+        told = self._recorder.failures(
+            call, PATH, lambda: {"operation": "delete", "caller": self._attributes.caller(caller)}, read=False
+        )
+        with gate_span("delete"), told:
             try:
                 return self._attempted(call, groups, done)
-            except EngineFailureError as failure:
-                document = {"operation": "delete", "caller": self._attributes.caller(caller)}
-                raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
+            except EngineFailureError:
+                raise
             except PolicyDeniedError as refused:
                 return replace(done, refused=(*done.refused, refused))
             except (RevisionConflictError, DuplicateRecordError):
                 return done  # somebody else is at work on these; the next round sees what came of it
-            except StoreError as failure:
-                self._recorder.store_failure(call, failure)
-                raise
 
     def _attempted(self, call: Call, groups: Sequence[_Group], done: Compacted) -> Compacted:
         others = [one for group in groups for one in group.others]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_runtime_ref.contracts import Caller, MemoryRecord
-from agent_runtime_ref.enforcement.attributes import Inspection
+from agent_runtime_ref.enforcement.attributes import Inspection, subjects_named
+from agent_runtime_ref.enforcement.read import PATH
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.gates import Gates
@@ -39,6 +40,14 @@ def descended(gates: Gates, record_id: str, caller: Caller) -> Descent:
         EngineFailureError: the engine gave no clear answer.
         DecisionLogError: the look could not be written down.
     """
+    subjects = subjects_named(caller)
+    call = gates.recorder.call(caller, "inspect", trace_id=None, session_id=None, subjects=subjects)
+    asked = gates.attributes.inspect(_inspection(caller, [record_id], 1), caller, now_us=call.at_us)
+    with gates.recorder.failures(call, PATH, lambda: asked, read=True):
+        return _descended(gates, record_id, caller)
+
+
+def _descended(gates: Gates, record_id: str, caller: Caller) -> Descent:
     store, tenant_id = gates.surroundings.store, caller.tenant_id
     own = _shown(gates, [record_id], caller)
     met = {record_id}
@@ -58,11 +67,11 @@ def _shown(gates: Gates, ids: list[str], caller: Caller) -> list[MemoryRecord]:
     most = min(_AT_ONCE, gates.bundle.settings["limits"]["inspection_max"])
     found: list[MemoryRecord] = []
     for start in range(0, len(ids), most):
-        inspection = Inspection(
-            principal_id=caller.principal_id,
-            limit=most,
-            tenant_id=caller.tenant_id,
-            record_ids=tuple(ids[start : start + most]),
-        )
+        inspection = _inspection(caller, ids[start : start + most], most)
         found += [hit.record for hit in gates.reads.inspect(inspection, caller=caller)[0].hits]
     return sorted(found, key=lambda one: one.memory_id)
+
+
+def _inspection(caller: Caller, ids: list[str], limit: int) -> Inspection:
+    principal, tenant = caller.principal_id, caller.tenant_id
+    return Inspection(principal_id=principal, limit=limit, tenant_id=tenant, record_ids=tuple(ids))

@@ -15,7 +15,6 @@ from agent_runtime_ref.enforcement.attributes import Attributes
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.removals import PATH, refused_removal
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
-from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.stores.base import ForgetCounts, Store
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
@@ -56,14 +55,8 @@ class ForgetGate:
         named = tuple(dict.fromkeys(one for one in (caller.subject, subject) if one is not None))
         call = self._recorder.call(caller, "delete", trace_id=None, session_id=None, subjects=named)
         document = self._document(call, subject)
-        with gate_span("delete"):
-            try:
-                return self._forgotten(call, document, subject, dry_run)
-            except EngineFailureError as failure:
-                raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
-            except StoreError as failure:
-                self._recorder.store_failure(call, failure)
-                raise
+        with gate_span("delete"), self._recorder.failures(call, PATH, lambda: document, read=False):
+            return self._forgotten(call, document, subject, dry_run)
 
     def _document(self, call: Call, subject: str) -> dict[str, Any]:
         words = self._attributes.words

@@ -9,7 +9,7 @@ from agent_runtime_ref.contracts import Caller, Decision
 from agent_runtime_ref.enforcement.attributes import Inspection, subjects_named
 from agent_runtime_ref.enforcement.read import PATH
 from agent_runtime_ref.enforcement.ruling import read_refusals
-from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError
+from agent_runtime_ref.errors import PolicyDeniedError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.gates import Gates
@@ -31,15 +31,13 @@ def looked_into_log(gates: Gates, caller: Caller, tenant_id: str | None) -> Deci
     )
     inspection = Inspection(principal_id=caller.principal_id, limit=1, tenant_id=tenant_id)
     document = gates.attributes.inspect(inspection, caller, now_us=call.at_us)
-    try:
+    with gates.recorder.failures(call, PATH, lambda: document, read=True):
         answer, duration_ns = inspection_permitted(gates, call, document)
-    except EngineFailureError as failure:
-        raise gates.recorder.engine_failure(call, failure, PATH, document, read=True) from failure
-    decision = gates.recorder.decision(call, "allow", (), duration_ns=duration_ns)
-    result: dict[str, Any] = {"allow": True, "effect": "allow", "deny": [], "policy": answer.get("policy")}
-    line = gates.recorder.line(call, decision, PATH, document, result)
-    gates.recorder.keep([line], [], read=True, tenant_id=caller.tenant_id)
-    return decision
+        decision = gates.recorder.decision(call, "allow", (), duration_ns=duration_ns)
+        result: dict[str, Any] = {"allow": True, "effect": "allow", "deny": []}
+        line = gates.recorder.line(call, decision, PATH, document, {**result, "policy": answer.get("policy")})
+        gates.recorder.keep([line], [], read=True, tenant_id=caller.tenant_id)
+        return decision
 
 
 def inspection_permitted(

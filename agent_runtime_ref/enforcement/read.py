@@ -23,7 +23,7 @@ from agent_runtime_ref.enforcement.attributes import (
 from agent_runtime_ref.enforcement.recollection import Gather
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling, read_refusals
-from agent_runtime_ref.errors import EngineFailureError, PolicyDeniedError, StoreError, TextError
+from agent_runtime_ref.errors import PolicyDeniedError, TextError
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.recall.render import render_memories
 from agent_runtime_ref.stores.base import ChainedByTenant, Match, SearchPage, SearchRequest, Store
@@ -178,16 +178,9 @@ class ReadGate:
     def _guarded(
         self, question: Question, answer: Callable[[], tuple[RetrievalResult, Answer]]
     ) -> tuple[RetrievalResult, Answer]:
-        with gate_span(question.call.operation):
-            try:
-                return answer()
-            except EngineFailureError as failure:
-                raise self._recorder.engine_failure(
-                    question.call, failure, PATH, question.document, read=True
-                ) from failure
-            except StoreError as failure:
-                self._recorder.store_failure(question.call, failure)
-                raise
+        told = self._recorder.failures(question.call, PATH, lambda: question.document, read=True)
+        with gate_span(question.call.operation), told:
+            return answer()
 
     def _answer(self, question: Question) -> tuple[RetrievalResult, Answer]:
         ruling = self._point.read(question.document)

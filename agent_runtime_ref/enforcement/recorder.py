@@ -7,7 +7,7 @@ changing anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from agent_runtime_ref.clock import Clock, Ids
 from agent_runtime_ref.contracts import Caller, Decision
 from agent_runtime_ref.enforcement.attributes import Attributes
+from agent_runtime_ref.enforcement.failures import Failures
 from agent_runtime_ref.errors import EngineFailureError, StoreError
 from agent_runtime_ref.policy.engine import PolicyEngine
 from agent_runtime_ref.stores.base import Store
@@ -286,8 +287,18 @@ class Recorder:
             self._store.append_lines(lines, read=False)
         self.mirror([event], lines)
 
+    def failures(
+        self, call: Call, path: str, document: Callable[[], Mapping[str, Any]], *, read: bool
+    ) -> Failures:
+        """Return the block in which a gate does its work: an engine or a store that fails there is told once.
+
+        `document` makes the question for the line of a refusal for want of an answer, without candidates.
+        """
+        return Failures(self, call, path, document, read=read)
+
     def store_failure(self, call: Call, failure: StoreError) -> None:
         """Tell the mirrors that a store failed; the store's own log may be what is broken."""
+        failure.is_told = True
         payload = {
             "event_id": self._ids.new("evt"),
             "session_id": call.session_id,

@@ -16,18 +16,13 @@ from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import Decision, MemoryRecord, Readability, ReviewReceipt
 from agent_runtime_ref.enforcement.amend import assignment, change_of, expiry
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
+from agent_runtime_ref.enforcement.failures import Failures, settled
 from agent_runtime_ref.enforcement.readers import Readers
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.review_document import Look, Request, Waiting, looked_at, question
 from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling
 from agent_runtime_ref.enforcement.scanner import Scanner
-from agent_runtime_ref.errors import (
-    DuplicateRecordError,
-    EngineFailureError,
-    PolicyDeniedError,
-    RevisionConflictError,
-    StoreError,
-)
+from agent_runtime_ref.errors import PolicyDeniedError
 from agent_runtime_ref.stores.base import Change, Rejected, Store, WriteBatch
 from agent_runtime_ref.stores.digests import tombstone_digest
 from agent_runtime_ref.telemetry.chain import Lines
@@ -36,7 +31,6 @@ from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import gate_span
 
 PATH = "memory/write/decision"
-ATTEMPTS_MAX = 5
 # What the gate can do beside the step itself.
 _KNOWN = {
     "release": frozenset[str](),
@@ -84,41 +78,30 @@ class ReviewGate:
             RevisionConflictError: others kept changing what the record depends on.
             DecisionLogError: the decision could not be written down, so nothing was done.
         """
-        with gate_span(request.operation):
-            for _ in range(ATTEMPTS_MAX - 1):
-                try:
-                    return self._attempted(request)
-                except (RevisionConflictError, DuplicateRecordError):
-                    continue  # looked at again: the policy may say something else now
-            return self._attempted(request)
+        with gate_span(request.operation), self._failures(request) as told:
+            call = told.call
+            return settled(lambda: self._carried_out(self._asked(request, call, told)))
 
-    def _attempted(self, request: Request) -> ReviewReceipt:
-        asked = self._asked(request)
-        try:
-            return self._carried_out(asked)
-        except EngineFailureError as failure:
-            raise self._recorder.engine_failure(
-                asked.call, failure, PATH, self._logged(asked), read=False
-            ) from failure
-        except (RevisionConflictError, DuplicateRecordError):
-            raise
-        except StoreError as failure:
-            self._recorder.store_failure(asked.call, failure)
-            raise
+    def _failures(self, request: Request) -> Failures:
+        """Return the block of a step, which knows no more of it than who wants it until it was looked at."""
+        call = self._recorder.call(
+            request.caller, request.operation, trace_id=None, session_id=None, subjects=()
+        )
+        known = {"operation": request.operation, "now_ns": call.at_us * 1000}
+        return self._recorder.failures(
+            call, PATH, lambda: {**known, "caller": self._attributes.caller(request.caller)}, read=False
+        )
 
-    def _asked(self, request: Request) -> Asked:
-        call = self._frame(request, ())
+    def _asked(self, request: Request, call: Call, told: Failures) -> Asked:
+        self._attributes.pseudonyms.refresh()
         look = looked_at(request, store=self._store, scanner=self._scanner, now_us=call.at_us)
         call = self._recorder.about(call, subjects_named(request.caller, look.subject))
         document = question(
             request, look, attributes=self._attributes, scanner=self._scanner, now_us=call.at_us
         )
-        return Asked(request, look, call, document)
-
-    def _frame(self, request: Request, subjects: tuple[str, ...]) -> Call:
-        return self._recorder.call(
-            request.caller, request.operation, trace_id=None, session_id=None, subjects=subjects
-        )
+        asked = Asked(request, look, call, document)
+        told.call, told.document = call, lambda: self._logged(asked)
+        return asked
 
     def _carried_out(self, asked: Asked) -> ReviewReceipt:
         ruling = self._point.write(asked.document)

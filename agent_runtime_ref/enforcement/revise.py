@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, MemoryRecord, RetrievalQuery
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
+from agent_runtime_ref.enforcement.failures import settled
 from agent_runtime_ref.enforcement.prepared import Context, Prepared, context_of, document_of, prepared
 from agent_runtime_ref.enforcement.read import ReadGate
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
@@ -23,12 +24,7 @@ from agent_runtime_ref.enforcement.removals import Meant, Removal, Removals, key
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import PATH, Verdict, Verdicts
-from agent_runtime_ref.errors import (
-    DuplicateRecordError,
-    EngineFailureError,
-    RevisionConflictError,
-    StoreError,
-)
+from agent_runtime_ref.errors import RevisionConflictError
 from agent_runtime_ref.stores.attributes import TRUST_RANKS
 from agent_runtime_ref.stores.base import Change, Head, Slot, Store, WriteBatch
 from agent_runtime_ref.telemetry import turns
@@ -154,23 +150,9 @@ class RevisionGate:
         return self._recorder.call(caller, operation, trace_id=None, session_id=None, subjects=subjects)
 
     def _settled(self, call: Call, attempt: Callable[[], T]) -> T:
-        with gate_span(call.operation):
-            try:
-                for _ in range(ATTEMPTS_MAX - 1):
-                    try:
-                        return attempt()
-                    except (RevisionConflictError, DuplicateRecordError):
-                        continue
-                return attempt()
-            except EngineFailureError as failure:
-                told: Decision | None = failure.decision
-                if told is not None:
-                    raise  # of the look, which the read gate has told
-                document = self._document(call, ())
-                raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
-            except StoreError as failure:
-                self._recorder.store_failure(call, failure)
-                raise
+        told = self._recorder.failures(call, PATH, lambda: self._document(call, ()), read=False)
+        with gate_span(call.operation), told:
+            return settled(attempt, ATTEMPTS_MAX)
 
     def _revised(self, call: Call, what: Meant, revise: Revise, purpose: str) -> list[Revised]:
         # Of each key every revision is kept, so what stood there before is looked for only where it is to go.

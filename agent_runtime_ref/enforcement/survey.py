@@ -15,7 +15,6 @@ from agent_runtime_ref.enforcement.answer import SCAN_BATCH
 from agent_runtime_ref.enforcement.attributes import Inspection, subjects_named
 from agent_runtime_ref.enforcement.log_look import inspection_permitted
 from agent_runtime_ref.enforcement.read import PATH
-from agent_runtime_ref.errors import EngineFailureError
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest
 from agent_runtime_ref.telemetry.lines import CONSIDERED_COLUMNS, Considered
 
@@ -51,10 +50,8 @@ def surveyed(gates: Gates, caller: Caller) -> Survey:
     limit = gates.bundle.settings["limits"]["inspection_max"]
     inspection = Inspection(principal_id=caller.principal_id, limit=limit)
     document = gates.attributes.inspect(inspection, caller, now_us=call.at_us)
-    try:
+    with gates.recorder.failures(call, PATH, lambda: document, read=True):
         return _surveyed(gates, call, document)
-    except EngineFailureError as failure:
-        raise gates.recorder.engine_failure(call, failure, PATH, document, read=True) from failure
 
 
 def _surveyed(gates: Gates, call: Call, document: Mapping[str, Any]) -> Survey:

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from agent_runtime_ref.contracts import Decision
 from agent_runtime_ref.enforcement.amend import writer_digests
+from agent_runtime_ref.enforcement.failures import Failures, settled
+from agent_runtime_ref.enforcement.recorder import Call
 from agent_runtime_ref.enforcement.review_document import Request
-from agent_runtime_ref.enforcement.review_queue import ATTEMPTS_MAX, PATH, Asked, ReviewGate, review_refusals
-from agent_runtime_ref.errors import EngineFailureError, RevisionConflictError, StoreError
+from agent_runtime_ref.enforcement.review_queue import PATH, Asked, ReviewGate, review_refusals
 from agent_runtime_ref.stores.base import Change, Waiting, WriteBatch
 from agent_runtime_ref.telemetry.chain import Lines
 from agent_runtime_ref.telemetry.events import Event
@@ -40,47 +41,33 @@ class WithdrawalGate(ReviewGate):
             RevisionConflictError: others kept changing the records.
             DecisionLogError: the decisions could not be written down, so nothing was done.
         """
-        with gate_span(OPERATION):
-            for _ in range(ATTEMPTS_MAX - 1):
-                try:
-                    return self._put_back(requests)
-                except RevisionConflictError:
-                    continue  # looked at again: the policy may say something else now
-            return self._put_back(requests)
-
-    def _put_back(self, requests: Sequence[Request]) -> list[Decision]:
-        permitted = [(asked, self._permitted(asked)) for asked in map(self._asked, requests)]
-        if not permitted:
+        if not requests:
             return []
+        with gate_span(OPERATION), self._failures(requests[0]) as told:
+            call = told.call
+            return settled(lambda: self._put_back(requests, call, told))
+
+    def _put_back(self, requests: Sequence[Request], call: Call, told: Failures) -> list[Decision]:
+        permitted = []
+        for one in requests:
+            asked = self._asked(one, call, told)
+            permitted.append((asked, self._permitted(asked)))
         lines: list[str] = []
         events: list[Event] = []
         for asked, decision in permitted:
-            told = self._events(asked, decision)
+            of_it = self._events(asked, decision)
             result = {"allow": True, "effect": "allow", "deny": []}
             lines += [self._recorder.line(asked.call, decision, PATH, self._logged(asked), result)]
-            lines += map(event_text, told)
-            events += told
+            lines += map(event_text, of_it)
+            events += of_it
         first = permitted[0][0].call
         kept = Lines.of(first.caller.tenant_id, lines)
-        try:
-            self._store.commit(
-                WriteBatch([_change(asked) for asked, _ in permitted], kept, now_us=first.at_us)
-            )
-        except RevisionConflictError:
-            raise
-        except StoreError as failure:
-            self._recorder.store_failure(first, failure)
-            raise
+        self._store.commit(WriteBatch([_change(asked) for asked, _ in permitted], kept, now_us=first.at_us))
         self._recorder.mirror(events, kept)
         return [decision for _, decision in permitted]
 
     def _permitted(self, asked: Asked) -> Decision:
-        try:
-            ruling = self._point.write(asked.document)
-        except EngineFailureError as failure:
-            raise self._recorder.engine_failure(
-                asked.call, failure, PATH, self._logged(asked), read=False
-            ) from failure
+        ruling = self._point.write(asked.document)
         refusals = review_refusals(ruling.document, OPERATION)
         if refusals:
             raise self._refused(asked, refusals, ruling)

@@ -11,16 +11,15 @@ from typing import Any
 
 from agent_runtime_ref.contracts import Caller, MemoryCandidate, MemoryRecord, WriteReceipt
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
+from agent_runtime_ref.enforcement.failures import settled
 from agent_runtime_ref.enforcement.prepared import Pinned, Prepared, context_of, document_of, prepared
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
 from agent_runtime_ref.enforcement.scanner import Scanner
 from agent_runtime_ref.enforcement.verdicts import PATH, Verdict, Verdicts
 from agent_runtime_ref.errors import (
-    DuplicateRecordError,
     EngineFailureError,
     PolicyDeniedError,
-    RevisionConflictError,
     StoreError,
     WriteInterruptedError,
 )
@@ -30,8 +29,6 @@ from agent_runtime_ref.telemetry.lines import event_text
 from agent_runtime_ref.telemetry.otel import gate_span
 
 BATCH_MAX = 1_000
-# A head that moves between decision and commit is looked at again this often before the caller hears of it.
-ATTEMPTS_MAX = 5
 
 Outcome = WriteReceipt | PolicyDeniedError
 
@@ -104,28 +101,16 @@ class WriteGate:
         """Write a batch, in parts where an engine is asked too much, and add the outcomes of each part."""
         subjects = subjects_named(caller, *(item.candidate.subject for item in batch))
         call = self._recorder.call(caller, "write", trace_id=None, session_id=None, subjects=subjects)
-        with gate_span("write"):
+        told = self._recorder.failures(call, PATH, lambda: self._document(call, ()), read=False)
+        with gate_span("write"), told:
             try:
-                outcomes += self._attempted(batch, call)
+                outcomes += settled(lambda: self._committed(batch, call))
             except EngineFailureError as failure:
-                if failure.reason == "input_too_large" and len(batch) > 1:
-                    half = len(batch) // 2
-                    self._write(batch[:half], caller, outcomes)
-                    self._write(batch[half:], caller, outcomes)
-                    return
-                document = self._document(call, ())
-                raise self._recorder.engine_failure(call, failure, PATH, document, read=False) from failure
-            except StoreError as failure:
-                self._recorder.store_failure(call, failure)
-                raise
-
-    def _attempted(self, batch: Sequence[Prepared], call: Call) -> list[Outcome]:
-        for _ in range(ATTEMPTS_MAX - 1):
-            try:
-                return self._committed(batch, call)
-            except (RevisionConflictError, DuplicateRecordError):
-                continue
-        return self._committed(batch, call)
+                if failure.reason != "input_too_large" or len(batch) == 1:
+                    raise
+                half = len(batch) // 2
+                self._write(batch[:half], caller, outcomes)
+                self._write(batch[half:], caller, outcomes)
 
     def _committed(self, batch: Sequence[Prepared], call: Call) -> list[Outcome]:
         context = context_of(batch, self._store, call.caller, call.at_us)

@@ -10,6 +10,7 @@ class StoreError(GovernanceError):
 
     code = "store.error"
     message = "store `{store}`: {problem}"
+    is_told = False  # whether a gate has written down that it happened
 
     def __init__(self, store: str, problem: str) -> None:
         super().__init__(store=store, problem=problem)

@@ -170,7 +170,9 @@ class GovernedMemory(OpenedMemory):
 
         Looking is an inspection of its own, decided and logged as one.
         """
+        from agent_runtime_ref.enforcement.attributes import subjects_named
         from agent_runtime_ref.enforcement.explain import Explanation, explained
+        from agent_runtime_ref.enforcement.read import PATH
 
         self._check(operator, inspection, Inspection, "inspection")
         self._check(caller, query, RetrievalQuery, "query")
@@ -179,7 +181,10 @@ class GovernedMemory(OpenedMemory):
         now_us = gates.surroundings.clock.now_us()
         question = gates.attributes.read(query, caller, now_us=now_us, has_text=False, operation="search")
         shown = [gates.attributes.candidate(one) for one in attributes]
-        verdicts = explained(shown, question, point=gates.point, bundle=gates.bundle)
+        subjects = subjects_named(operator, caller.subject, query.subject)
+        call = gates.recorder.call(operator, "inspect", trace_id=None, session_id=None, subjects=subjects)
+        with gates.recorder.failures(call, PATH, lambda: question, read=True):
+            verdicts = explained(shown, question, point=gates.point, bundle=gates.bundle)
         return [Explanation(hit.record, *verdict) for hit, verdict in zip(result.hits, verdicts, strict=True)]
 
     def question(
