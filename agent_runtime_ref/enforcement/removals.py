@@ -179,14 +179,40 @@ def refused_removal(
     rows: Sequence[Mapping[str, Any]],
     duration_ns: int,
 ) -> PolicyDeniedError:
-    """Write down that nothing was removed and why, and return the error that says so."""
-    refusals = list(rows) or [{"rule_id": "GATE", "reason": "not_permitted"}]
+    """Write down that nothing was removed and why, and return the error that says so.
+
+    The line names alike candidates once and does not grow with what was asked; `asked` counts them all.
+    """
+    asked = len(document["candidates"])
+    document, told = _alike_once(document, rows)
+    refusals = told or [{"rule_id": "GATE", "reason": "not_permitted"}]
     decision = recorder.decision(call, "deny", refusals, duration_ns=duration_ns)
     event = recorder.event(call, "memory_forgotten", decision, {}, decides=True)
-    result = {"allow": False, "effect": "deny", "deny": refusals}
+    result: dict[str, Any] = {"allow": False, "effect": "deny", "deny": refusals}
+    if asked > len(document["candidates"]):
+        result["asked"] = asked
     line = recorder.line(call, decision, PATH, document, result)
     recorder.keep([line], [event], read=False, tenant_id=call.caller.tenant_id)
     return PolicyDeniedError(decision)
+
+
+def _alike_once(
+    document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Return a question with each of its candidates once, and the rows about these.
+
+    What a removal says of a record is its tenant, its subject and whether it repeats another, so of many
+    records there are few candidates.
+    """
+    candidates = document["candidates"]
+    marks = [tuple(sorted(one.items())) for one in candidates]
+    places = {mark: place for place, mark in enumerate(dict.fromkeys(marks))}
+    told: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for row in rows:
+        about = places[marks[row["index"]]] if row.get("index") in range(len(marks)) else None
+        of_it = row if about is None else {**row, "index": about}
+        told.setdefault((about, row["rule_id"], row["reason"]), of_it)
+    return {**document, "candidates": [dict(mark) for mark in places]}, list(told.values())
 
 
 def key_tombstone(store_key: bytes, tenant_id: str, subject: str | None, key: str) -> bytes:

@@ -37,6 +37,7 @@ __all__ = ["Removed", "Revise", "Revised", "Revision", "RevisionGate", "Revision
 
 # Many may write about one person at once, and each of them has to look again after each of the others.
 ATTEMPTS_MAX = 20
+KEYS_TOLD_MAX = 100  # in one event; the others are counted
 T = TypeVar("T")
 _EFFECTS = {"deny": "refused", "quarantine": "quarantined"}
 
@@ -272,8 +273,9 @@ class RevisionGate:
         self, call: Call, counts: Mapping[str, int], keys: Sequence[str], of_turn: Mapping[str, str]
     ) -> Event:
         caller, pseudonym = call.caller, self._attributes.pseudonyms.of
-        masks = [pseudonym(caller.tenant_id, caller.own_subject, key) for key in keys]
-        payload: dict[str, Any] = {"counts": dict(counts), "keys": masks, **of_turn}
+        masks = [pseudonym(caller.tenant_id, caller.own_subject, key) for key in keys[:KEYS_TOLD_MAX]]
+        unnamed = {"keys_not_named": len(keys) - len(masks)} if len(keys) > len(masks) else {}
+        payload: dict[str, Any] = {"counts": {**counts, **unnamed}, "keys": masks, **of_turn}
         return self._recorder.event(call, "preferences_curated", None, payload, decides=False)
 
     def _commit(self, call: Call, lines: Sequence[str], events: Sequence[Event], batch: WriteBatch) -> None:

@@ -14,6 +14,8 @@ from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import MemoryRecord
 from agent_runtime_ref.enforcement import compact, uniting
 from agent_runtime_ref.enforcement.attributes import Inspection
+from agent_runtime_ref.enforcement.removals import Meant
+from agent_runtime_ref.enforcement.revise import KEYS_TOLD_MAX
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.testing import NOW_US, CountedIds, FrozenClock
 from tests.postgres import OPERATOR, PostgresProcess
@@ -293,6 +295,34 @@ def test_a_refusal_leaves_all_as_it_was(memory: GovernedMemory, trace: Path) -> 
     assert len(shown(memory)) == 2
     with pytest.raises(PolicyDeniedError):
         memory.compact(caller=caller(), purpose="anything")
+
+
+def test_the_line_of_a_refusal_does_not_grow_with_what_was_asked(
+    memory: GovernedMemory, store_url: str
+) -> None:
+    """Of candidates that are alike one is named, and the line says how many were asked about."""
+    nobody = caller(principal_id="anonymous")
+    written(memory, *(f"rule_{number}" for number in range(60)))
+    memory.compact(caller=nobody)
+
+    lines = [line for line in memory.log_lines() if '"MEM-W-120"' in line and '"type":"decision"' in line]
+    (line,) = lines
+    said = json.loads(line)
+    assert len(line) < 3_000
+    assert (said["result"]["asked"], len(said["input"]["candidates"])) == (59, 1)
+    assert [(row["index"], row["rule_id"]) for row in said["result"]["deny"]] == [(0, "MEM-W-120")]
+
+
+def test_the_event_of_a_removal_names_so_many_keys(memory: GovernedMemory, trace: Path) -> None:
+    """What it does not name it counts."""
+    keys = tuple(f"key-{number}" for number in range(KEYS_TOLD_MAX + 20))
+    memory.write_many([candidate(key, key=key, subject="user-42") for key in keys], caller=caller())
+    assert len(memory.remove(Meant("long_term", keys), caller=caller())) == len(keys)
+
+    told = [event["payload"] for event in events(trace) if event["event_type"] == "preferences_curated"]
+    assert [(len(one["keys"]), one["counts"]) for one in told] == [
+        (KEYS_TOLD_MAX, {"removed": len(keys), "keys_not_named": 20})
+    ]
 
 
 def test_a_record_that_changes_meanwhile_is_not_lost(
