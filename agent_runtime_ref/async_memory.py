@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import os
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from agent_runtime_ref.contracts import (
-    Caller,
-    ForgetReceipt,
-    MemoryCandidate,
-    RetrievalQuery,
-    RetrievalResult,
-    ReviewReceipt,
-    WriteReceipt,
-)
-from agent_runtime_ref.enforcement.write import Outcome
 from agent_runtime_ref.errors import StoreError
 from agent_runtime_ref.policy.engine import ASYNC_CALLER
 from agent_runtime_ref.runtime import GovernedMemory
@@ -26,19 +16,46 @@ from agent_runtime_ref.runtime import GovernedMemory
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from agent_runtime_ref.contracts.stored import StoredMemory
-    from agent_runtime_ref.recall.engine import Ranker
-    from agent_runtime_ref.recall.hits import RecallResult
+    from agent_runtime_ref.clock import Clock, Ids
+    from agent_runtime_ref.policy.bundle import Bundle
     from agent_runtime_ref.telemetry.metrics import Lag
 
 __all__ = ["AsyncGovernedMemory"]
 
 ASYNC_THREADS_MAX = 8
+P = ParamSpec("P")
 T = TypeVar("T")
+_Twin = Callable[Concatenate["AsyncGovernedMemory", P], Coroutine[Any, Any, T]]
+
+
+def _twin(method: Callable[Concatenate[GovernedMemory, P], T]) -> _Twin[P, T]:
+    """Return the method for asyncio: its signature and its words, on a thread of the memory's own."""
+
+    @functools.wraps(method)
+    async def twin(self: AsyncGovernedMemory, /, *arguments: P.args, **named: P.kwargs) -> T:
+        call: Callable[..., T] = getattr(self._memory, method.__name__)
+        return await self._run(lambda: call(*arguments, **named))
+
+    return twin
+
+
+def _listing(method: Callable[Concatenate[GovernedMemory, P], Iterable[T]]) -> _Twin[P, list[T]]:
+    """Return the method for asyncio, which goes through all there is on its thread and returns a list."""
+
+    @functools.wraps(method)
+    async def twin(self: AsyncGovernedMemory, /, *arguments: P.args, **named: P.kwargs) -> list[T]:
+        call: Callable[..., Iterable[T]] = getattr(self._memory, method.__name__)
+        return await self._run(lambda: list(call(*arguments, **named)))
+
+    return twin
 
 
 class AsyncGovernedMemory:
     """The same gates for asyncio: the same code, on a bounded number of threads of its own.
+
+    Every method of `GovernedMemory` is here by its name and with its arguments; what goes through lines there
+    returns them as a list. The run of `begin_run` and a chain of `log_chains` are the same objects as there:
+    their methods wait for store and engine, so call them on a thread.
 
     A call that is cancelled while it is under way goes on to its end on its thread, where what it decided is
     carried out and written down; only its answer is dropped. A forked child has threads of its own.
@@ -56,57 +73,77 @@ class AsyncGovernedMemory:
         """Return governed memory as `GovernedMemory.open` does, opened off the event loop."""
         import asyncio
 
-        return cls(await asyncio.to_thread(partial(GovernedMemory.open, store, **options)))
+        return cls(await asyncio.to_thread(functools.partial(GovernedMemory.open, store, **options)))
 
-    async def write(self, candidate: MemoryCandidate, *, caller: Caller) -> WriteReceipt:
-        """Keep `candidate` if the policy admits it."""
-        return await self._run(lambda: self._memory.write(candidate, caller=caller))
+    @classmethod
+    async def from_settings(cls, *arguments: Any, **options: Any) -> Self:
+        """Return governed memory as `GovernedMemory.from_settings` does, opened off the event loop."""
+        import asyncio
 
-    async def write_many(self, candidates: Iterable[MemoryCandidate], *, caller: Caller) -> list[Outcome]:
-        """Return a receipt or a refusal for each candidate, in order."""
-        return await self._run(lambda: self._memory.write_many(candidates, caller=caller))
+        opening = functools.partial(GovernedMemory.from_settings, *arguments, **options)
+        return cls(await asyncio.to_thread(opening))
 
-    async def read(
-        self, query: RetrievalQuery, *, caller: Caller, text: str | None = None
-    ) -> RetrievalResult:
-        """Return what the policy lets `caller` see of `query`."""
-        return await self._run(lambda: self._memory.read(query, caller=caller, text=text))
+    write = _twin(GovernedMemory.write)
+    write_many = _twin(GovernedMemory.write_many)
+    read = _twin(GovernedMemory.read)
+    choose = _twin(GovernedMemory.choose)
+    revise = _twin(GovernedMemory.revise)
+    remove = _twin(GovernedMemory.remove)
+    recall = _twin(GovernedMemory.recall)
+    latest_profile = _twin(GovernedMemory.latest_profile)
+    compact = _twin(GovernedMemory.compact)
+    begin_run = _twin(GovernedMemory.begin_run)
+    end_run = _twin(GovernedMemory.end_run)
+    subject_mark = _twin(GovernedMemory.subject_mark)
+    load_stored = _twin(GovernedMemory.load_stored)
+    load_seeds = _twin(GovernedMemory.load_seeds)
+    inspect = _twin(GovernedMemory.inspect)
+    explain = _twin(GovernedMemory.explain)
+    question = _twin(GovernedMemory.question)
+    survey = _twin(GovernedMemory.survey)
+    descent = _twin(GovernedMemory.descent)
+    look_into_log = _twin(GovernedMemory.look_into_log)
+    log_name = _twin(GovernedMemory.log_name)
+    pseudonym = _twin(GovernedMemory.pseudonym)
+    release = _twin(GovernedMemory.release)
+    reject = _twin(GovernedMemory.reject)
+    quarantine = _twin(GovernedMemory.quarantine)
+    forget = _twin(GovernedMemory.forget)
+    tell = _twin(GovernedMemory.tell)
+    reload_policies = _twin(GovernedMemory.reload_policies)
+    log_lines = _listing(GovernedMemory.log_lines)
+    raw_log = _listing(GovernedMemory.raw_log)
+    log_chains = _listing(GovernedMemory.log_chains)
 
-    async def recall(
-        self,
-        text: str,
-        *,
-        caller: Caller,
-        purpose: str = "answer_generation",
-        limit: int = 5,
-        ranker: Ranker | None = None,
-    ) -> RecallResult:
-        """Return the caller's conversations that answer `text`, as far as the policy shows them."""
-        return await self._run(
-            lambda: self._memory.recall(text, caller=caller, purpose=purpose, limit=limit, ranker=ranker)
-        )
+    @property
+    def store_url(self) -> str:
+        """The address of the store, as it was opened."""
+        return self._memory.store_url
 
-    async def latest_profile(
-        self, *, caller: Caller, purpose: str = "personalization"
-    ) -> StoredMemory | None:
-        """Return the caller's profile snapshot that was captured last."""
-        return await self._run(lambda: self._memory.latest_profile(caller=caller, purpose=purpose))
+    @property
+    def durable(self) -> bool:
+        """Whether what was kept outlives the process."""
+        return self._memory.durable
 
-    async def release(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
-        """Let a record out of quarantine."""
-        return await self._run(lambda: self._memory.release(record_id, caller=caller, reason=reason))
+    @property
+    def clock(self) -> Clock:
+        """The clock by which everything here is stamped."""
+        return self._memory.clock
 
-    async def reject(self, record_id: str, *, caller: Caller, reason: str) -> ReviewReceipt:
-        """Remove a record from quarantine for good."""
-        return await self._run(lambda: self._memory.reject(record_id, caller=caller, reason=reason))
+    @property
+    def ids(self) -> Ids:
+        """Where ids of this memory come from."""
+        return self._memory.ids
 
-    async def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
-        """Remove everything about `subject` in the caller's tenant."""
-        return await self._run(lambda: self._memory.forget(subject=subject, caller=caller, dry_run=dry_run))
+    @property
+    def bundle(self) -> Bundle:
+        """The policies in force."""
+        return self._memory.bundle
 
-    async def reload_policies(self) -> bool:
-        """Take the policies that are now where they came from; return whether they are others."""
-        return await self._run(self._memory.reload_policies)
+    @property
+    def is_chained_by_tenant(self) -> bool:
+        """Whether the lines of each tenant are numbered by themselves."""
+        return self._memory.is_chained_by_tenant
 
     def observe_metrics(self, *, lag: Lag | None = None) -> None:
         """Have the application's metrics look up what `GovernedMemory.observe_metrics` says."""

@@ -33,6 +33,7 @@ from agent_runtime_ref.background import (
 from agent_runtime_ref.background.places import pending_folder, pending_of
 from agent_runtime_ref.config import AgentSettings, Settings, load_settings
 from agent_runtime_ref.contracts import Caller
+from agent_runtime_ref.contracts.arguments import each_of
 from agent_runtime_ref.contracts.caller import require_text
 from agent_runtime_ref.enforcement.runs import Built, Run
 from agent_runtime_ref.errors import (
@@ -118,6 +119,7 @@ class AgentRuntime:
             DocumentError, UsageError: the settings cannot be used.
             StoreError, BundleError: the memory cannot be opened, or pending work not be kept.
         """
+        tools = tuple(each_of("tools", tools, Tool))
         settings = config if isinstance(config, Settings) else load_settings(config)
         chosen = model_of(settings.agent) if model is None else model
         owned = ExitStack()

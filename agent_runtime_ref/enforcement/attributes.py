@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime_ref.contracts import Atom, Caller, Clause, MemoryCandidate, Plan, RetrievalQuery
-from agent_runtime_ref.contracts.caller import require_text
+from agent_runtime_ref.contracts.arguments import require_integer, require_string, require_strings
+from agent_runtime_ref.errors import DocumentValueError
 from agent_runtime_ref.stores.attributes import TRUST_RANKS, confidence_millionths, provenance_known
 from agent_runtime_ref.telemetry.lines import CONSIDERED_COLUMNS
 from agent_runtime_ref.telemetry.words import Pseudonyms, Words
@@ -47,10 +48,20 @@ class Inspection:
     statuses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no text; everything else is the policy's to judge."""
-        named = (*(self.classes or ()), *self.kinds, *self.sources, *self.record_ids, *self.statuses)
-        for value in (self.principal_id, self.purpose, self.tenant_id, *named):
-            require_text("inspection", value)
+        """Refuse what is of the wrong type or no text; everything else is the policy's to judge."""
+        for name in ("principal_id", "purpose"):
+            require_string(f"inspection $.{name}", getattr(self, name))
+        for name in ("tenant_id", "trust_min"):
+            require_string(f"inspection $.{name}", getattr(self, name), optional=True)
+        if self.trust_min is not None and self.trust_min not in TRUST_RANKS:
+            raise DocumentValueError(
+                f"inspection $.trust_min: must be one of {', '.join(TRUST_RANKS)}", path="$.trust_min"
+            )
+        require_integer("inspection $.limit", self.limit)
+        for name in ("classes", "kinds", "sources", "record_ids", "statuses"):
+            values = getattr(self, name)
+            if values is not None or name != "classes":
+                object.__setattr__(self, name, require_strings(f"inspection $.{name}", values))
 
 
 class Attributes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_runtime_ref.contracts import Atom, Clause, Decision, MemoryRecord, Plan
+from agent_runtime_ref.contracts.arguments import require_flag, require_string, require_strings
 from agent_runtime_ref.enforcement.attributes import Attributes
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint
@@ -35,6 +36,13 @@ class Meant:
     keys: tuple[str, ...] = ()
     record_ids: tuple[str, ...] = ()
     tombstones: bool = True  # whether what goes is known when it comes again, and not learnt by inference
+
+    def __post_init__(self) -> None:
+        """Refuse what names no records; a bare string would be taken letter by letter."""
+        require_string("memory_class", self.memory_class)
+        for name in ("keys", "record_ids"):
+            object.__setattr__(self, name, require_strings(name, getattr(self, name)))
+        require_flag("tombstones", self.tombstones)
 
 
 @dataclass(frozen=True, slots=True)

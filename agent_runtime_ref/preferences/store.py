@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from agent_runtime_ref.clock import Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, ForgetReceipt, MemoryRecord
+from agent_runtime_ref.contracts.arguments import each_of, require_integer, require_string
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.enforcement.removals import Meant
 from agent_runtime_ref.errors import AnonymousUserError, UsageError
@@ -115,6 +116,7 @@ class PreferenceStore:
 
         Raises what `write` raises.
         """
+        findings = tuple(each_of("findings", findings, Finding))
         caller = caller or local_caller()
         if is_anonymous(caller):
             raise AnonymousUserError
@@ -160,6 +162,8 @@ class PreferenceStore:
         Raises:
             UsageError: `limit` is not from 1 to 20.
         """
+        require_string("text", text)
+        require_integer("limit", limit)
         if not 1 <= limit <= RELEVANT_MAX:
             raise UsageError(f"limit: must be from 1 to {RELEVANT_MAX}")
         caller = caller or local_caller()
@@ -206,6 +210,7 @@ class PreferenceStore:
             AnonymousUserError: the caller is nobody in particular.
             PolicyDeniedError, EngineFailureError, StoreError: nothing was removed.
         """
+        require_string("text_or_key", text_or_key)
         caller = caller or local_caller()
         if is_anonymous(caller):
             raise AnonymousUserError

@@ -15,10 +15,19 @@ from agent_runtime_ref.contracts import (
     ReviewReceipt,
     WriteReceipt,
 )
-from agent_runtime_ref.contracts.caller import require_text
+from agent_runtime_ref.contracts.arguments import (
+    each_of,
+    require,
+    require_callable,
+    require_flag,
+    require_instant,
+    require_parts,
+    require_string,
+    require_strings,
+)
 from agent_runtime_ref.enforcement.attributes import Inspection
 from agent_runtime_ref.enforcement.write import Outcome
-from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError
+from agent_runtime_ref.errors import DocumentValueError
 from agent_runtime_ref.runtime.opened import OpenedMemory
 
 if TYPE_CHECKING:
@@ -50,15 +59,16 @@ class GovernedMemory(OpenedMemory):
             WriteInterruptedError: engine or store failed on the way; it carries the outcomes so far.
         """
         self._check(caller)
-        return self._gates.writes.write_many(candidates, caller=caller)
+        offered = each_of("candidates", candidates, MemoryCandidate)
+        return self._gates.writes.write_many(offered, caller=caller)
 
     def read(
         self, query: RetrievalQuery, *, caller: Caller, text: str | None = None, operation: str = "search"
     ) -> RetrievalResult:
         """Return what the policy lets `caller` see of `query`; see `ReadGate.read` for what it raises."""
         self._check(caller, query, RetrievalQuery, "query")
-        if text is not None and not isinstance(text, str):
-            raise DocumentTypeError("text: must be a string")
+        require_string("text", text, optional=True)
+        require_string("operation", operation)
         return self._gates.reads.read(query, caller=caller, text=text, operation=operation)
 
     def choose(self, query: RetrievalQuery, choose: Choose, *, caller: Caller) -> RetrievalResult:
@@ -70,6 +80,7 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.chosen import Chosen
 
         self._check(caller, query, RetrievalQuery, "query")
+        require_callable("choose", choose)
         chosen = Chosen(choose)
         result, _, _ = self._gates.reads.gathered(query, caller=caller, text=None, gather=chosen)
         if chosen.failure is not None:
@@ -84,11 +95,17 @@ class GovernedMemory(OpenedMemory):
         `revise` is shown what the caller may read for `purpose`, and the look is a decision of its own.
         """
         self._check(caller)
-        return self._gates.revisions.revise(memory_class, keys, revise, caller=caller, purpose=purpose)
+        require_string("memory_class", memory_class)
+        require_callable("revise", revise)
+        require_string("purpose", purpose)
+        named = require_strings("keys", keys)
+        return self._gates.revisions.revise(memory_class, named, revise, caller=caller, purpose=purpose)
 
     def remove(self, what: Meant, *, caller: Caller) -> list[Removed]:
         """Remove single records about the caller's own subject; see `RevisionGate.remove`."""
-        self._check(caller)
+        from agent_runtime_ref.enforcement.removals import Meant
+
+        self._check(caller, what, Meant, "what")
         return self._gates.revisions.remove(what, caller=caller)
 
     def recall(
@@ -106,16 +123,21 @@ class GovernedMemory(OpenedMemory):
         See `Recaller.recall` for what it raises.
         """
         self._check(caller)
+        require_string("purpose", purpose)
+        if ranker is not None:
+            require_parts("ranker", ranker, "finds_by_meaning", "find")
         return self._gates.recalls.recall(text, caller=caller, purpose=purpose, limit=limit, ranker=ranker)
 
     def latest_profile(self, *, caller: Caller, purpose: str = "personalization") -> StoredMemory | None:
         """Return the caller's profile snapshot that was captured last, for the start of a conversation."""
         self._check(caller)
+        require_string("purpose", purpose)
         return self._gates.recalls.latest_profile(caller=caller, purpose=purpose)
 
     def compact(self, *, caller: Caller, purpose: str = "answer_generation") -> Compacted:
         """Merge what repeats itself among the records that `caller` sees; see `CompactionGate.compact`."""
         self._check(caller)
+        require_string("purpose", purpose)
         return self._gates.compactions.compact(caller=caller, purpose=purpose)
 
     def begin_run(self, message: str, *, caller: Caller, purpose: str, limit: int) -> Run:
@@ -125,12 +147,18 @@ class GovernedMemory(OpenedMemory):
         """
         from agent_runtime_ref.enforcement.runs import RunRequest
 
-        self._check(caller, message, str, "message")
+        self._check(caller)
+        require_string("message", message)
+        require_string("purpose", purpose)
         return self._gates.runs.begin(RunRequest(caller, purpose, message, limit))
 
     def end_run(self, ended: LateEnd) -> bool:
         """Tell that a turn of a process that died was interrupted; see `RunGate.end_late`."""
+        from agent_runtime_ref.enforcement.runs import LateEnd
+
+        require("ended", ended, LateEnd)
         self._check(ended.caller)
+        require_string("decision_id", ended.decision_id)
         return self._gates.runs.end_late(ended)
 
     def subject_mark(self, *, caller: Caller) -> str:
@@ -153,10 +181,11 @@ class GovernedMemory(OpenedMemory):
             RemoteMemoryValidationError: one of them is a retraction, which is no memory.
             RemoteMemoryScopeError: one of them belongs to another user than the caller's subject.
         """
+        from agent_runtime_ref.contracts.stored import StoredMemory
         from agent_runtime_ref.seeds import load_stored
 
         self._check(caller)
-        return load_stored(records, self._gates.writes, caller=caller)
+        return load_stored(each_of("records", records, StoredMemory), self._gates.writes, caller=caller)
 
     def inspect(self, inspection: Inspection, *, caller: Caller) -> RetrievalResult:
         """Return records as an operator sees them, whatever their status."""
@@ -174,6 +203,7 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.explain import Explanation, explained
         from agent_runtime_ref.enforcement.read import PATH
 
+        require("operator", operator, Caller)
         self._check(operator, inspection, Inspection, "inspection")
         self._check(caller, query, RetrievalQuery, "query")
         gates = self._gates
@@ -194,6 +224,8 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.attributes import subjects_named
 
         self._check(caller, query, RetrievalQuery, "query")
+        require_instant("at_us", at_us)
+        require_string("operation", operation)
         attributes = self._gates.attributes
         document = attributes.read(query, caller, now_us=at_us, has_text=False, operation=operation)
         return attributes.masked(document, caller, subjects_named(caller, query.subject))
@@ -209,7 +241,8 @@ class GovernedMemory(OpenedMemory):
         """Return a record and all that was derived from it, as an operator inspects them; see `descended`."""
         from agent_runtime_ref.enforcement.descent import descended
 
-        self._check(caller, record_id, str, "record_id")
+        self._check(caller)
+        require_string("record_id", record_id)
         return descended(self._gates, record_id, caller)
 
     def look_into_log(self, *, caller: Caller, tenant_id: str | None) -> Decision:
@@ -217,14 +250,18 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.log_look import looked_into_log
 
         self._check(caller)
+        require_string("tenant_id", tenant_id, optional=True)
         return looked_into_log(self._gates, caller, tenant_id)
 
     def log_name(self, name: str) -> str:
         """Return what the log calls an id that is nobody's: as written, or its digest."""
+        require_string("name", name)
         return self._gates.attributes.words.safe(name)
 
     def pseudonym(self, tenant_id: str, subject: str) -> str:
         """Return what the log calls a subject; what nothing in it is called, where it has no key."""
+        require_string("tenant_id", tenant_id)
+        require_string("subject", subject)
         pseudonyms = self._gates.attributes.pseudonyms
         pseudonyms.refresh()
         return pseudonyms.of(tenant_id, subject, subject)
@@ -242,19 +279,21 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.review_document import Request
 
         self._check(caller)
-        requests = [Request("quarantine", one, caller, reason) for one in dict.fromkeys(record_ids)]
+        named = require_strings("record_ids", record_ids)
+        requests = [Request("quarantine", one, caller, reason) for one in dict.fromkeys(named)]
         return self._gates.reviews.quarantine(requests)
 
     def _reviewed(self, operation: str, record_id: str, caller: Caller, reason: str) -> ReviewReceipt:
         from agent_runtime_ref.enforcement.review_document import Request
 
-        self._check(caller, record_id, str, "record_id")
+        self._check(caller)
         return self._gates.reviews.review(Request(operation, record_id, caller, reason))
 
     def forget(self, *, subject: str, caller: Caller, dry_run: bool = False) -> ForgetReceipt:
         """Remove everything about `subject` in the caller's tenant, and return the receipt."""
-        self._check(caller, subject, str, "subject")
-        require_text("subject", subject)
+        self._check(caller)
+        require_string("subject", subject)
+        require_flag("dry_run", dry_run)
         if not subject.strip():
             raise DocumentValueError("subject: must not be empty")
         return self._gates.forgets.forget(subject, caller=caller, dry_run=dry_run)
@@ -281,4 +320,8 @@ class GovernedMemory(OpenedMemory):
         from agent_runtime_ref.enforcement.telling import tell
 
         self._check(caller)
-        tell(self._gates, event_type, payload, caller=caller, keys=keys, decision_id=decision_id)
+        require_string("event_type", event_type)
+        require("payload", payload, Mapping)
+        require_string("decision_id", decision_id, optional=True)
+        named = require_strings("keys", keys)
+        tell(self._gates, event_type, payload, caller=caller, keys=named, decision_id=decision_id)

@@ -13,6 +13,7 @@ from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
 from agent_runtime_ref.contracts import (
     Caller,
 )
+from agent_runtime_ref.contracts.arguments import require_callable, require_flag
 from agent_runtime_ref.enforcement.gates import Gates, Surroundings, gates_of
 from agent_runtime_ref.enforcement.reload import PolicyOrigin, PolicyReload
 from agent_runtime_ref.errors import DocumentTypeError, StoreError
@@ -22,6 +23,7 @@ from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.policy.signing import Verification
 from agent_runtime_ref.policy.source import PolicySource, verification_of
 from agent_runtime_ref.runtime.observed import waiting
+from agent_runtime_ref.runtime.options import check_options, require_path
 from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
@@ -59,19 +61,25 @@ class OpenedMemory:
         surroundings = Surroundings(
             store=store, clock=clock, ids=ids, trace=trace, pseudonyms=pseudonyms, mask=mask
         )
-        self._policies = PolicyReload(gates_of(bundle, engine, surroundings), origin)
         self._closed = False
+        self._policies = PolicyReload(gates_of(bundle, engine, surroundings), origin)
         self._gauges: Gauges | None = None
         self._gates.recorder.loaded()
 
     @property
     def _gates(self) -> Gates:
-        """The gates in force. INVARIANT: a call takes them once, so that all it does is of one bundle."""
+        """The gates in force. INVARIANT: a call takes them once, so that all it does is of one bundle.
+
+        Raises:
+            StoreError: the memory has been closed.
+        """
+        self._require_open()
         return self._policies.current
 
     @property
     def durable(self) -> bool:
         """Whether what was kept outlives the process."""
+        self._require_open()
         return self._store.durable
 
     @property
@@ -126,6 +134,23 @@ class OpenedMemory:
             SeedsRefusedError: the write policy refuses a seed record.
             UsageError: there is no such engine, its server could not be asked safely, or a key not be read.
         """
+        check_options(
+            store=store,
+            engine=engine,
+            places=(("policies", policies), ("log", log), ("trace", trace)),
+            policies_digest=policies_digest,
+            verification=verification,
+            numbers=(
+                ("reload_seconds", reload_seconds),
+                ("log_rotate_bytes", log_rotate_bytes),
+                ("log_rotate_seconds", log_rotate_seconds),
+            ),
+            opa=opa,
+            log_mask=log_mask,
+            clock=clock,
+            ids=ids,
+            must_exist=must_exist,
+        )
         source = PolicySource.at(
             policies, digest=policies_digest, verification=verification or verification_of()
         )
@@ -205,9 +230,12 @@ class OpenedMemory:
         Raises:
             BundleError: the policies cannot be used, or are not the pinned ones.
         """
+        self._require_open()
+        return self._policies.reload()
+
+    def _require_open(self) -> None:
         if self._closed:
             raise StoreError(self.store_url, "the memory is closed; open it again")
-        return self._policies.reload()
 
     def _check(self, caller: object, given: object = None, wanted: type = object, name: str = "") -> None:
         """Refuse a call that no gate could make sense of.
@@ -216,8 +244,7 @@ class OpenedMemory:
             DocumentTypeError: the caller is no `Caller`, or what is given is not of the type `wanted`.
             StoreError: the memory has been closed.
         """
-        if self._closed:
-            raise StoreError(self.store_url, "the memory is closed; open it again")
+        self._require_open()
         if not isinstance(caller, Caller):
             raise DocumentTypeError("caller: must be a Caller", path="caller")
         if not isinstance(given, wanted):
@@ -225,14 +252,17 @@ class OpenedMemory:
 
     def log_lines(self, *, read: bool = False) -> Iterable[str]:
         """Return the sealed lines of the decision log, oldest first: of writes, or of reads."""
+        require_flag("read", read)
         return self._store.log(read)
 
     def raw_log(self, *, read: bool = False) -> Iterable[bytes]:
         """Return the lines of the log as they are kept, damaged ones too: to be verified."""
+        require_flag("read", read)
         return self._store.raw_log(read)
 
     def log_chains(self, *, read: bool = False) -> Iterator[Chain]:
         """Return the chains of the log of writes, or of reads: one for each tenant where the store has so."""
+        require_flag("read", read)
         if isinstance(self._store, ChainedByTenant):
             return self._store.chains(read)
         name = chain_name(self._store.log_mode, read=read)
@@ -244,6 +274,9 @@ class OpenedMemory:
         `lag` says by log how many events an exporter has not delivered (see `export.backlog`). Both look into
         the store of all tenants; where who opened it may not, there is no number.
         """
+        self._require_open()
+        if lag is not None:
+            require_callable("lag", lag)
         if self._gauges is not None:
             self._gauges.close()
         self._gauges = Gauges(depth=lambda: waiting(self._store, self.clock.now_us()), lag=lag)
@@ -251,6 +284,7 @@ class OpenedMemory:
     @property
     def is_chained_by_tenant(self) -> bool:
         """Whether the lines of each tenant are numbered by themselves."""
+        self._require_open()
         return isinstance(self._store, ChainedByTenant)
 
     def close(self) -> None:
@@ -260,7 +294,7 @@ class OpenedMemory:
             self._gauges.close()
         self._policies.close()
         self._store.close()
-        self._gates.engine.close()
+        self._policies.current.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -279,4 +313,6 @@ class OpenedMemory:
         from agent_runtime_ref.config import load_seed_records
         from agent_runtime_ref.seeds import load_through_gate
 
+        self._require_open()
+        require_path("path", path)
         load_through_gate(load_seed_records(path), self._gates.writes)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds
 from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, WriteReceipt
+from agent_runtime_ref.contracts.arguments import each_of
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
 from agent_runtime_ref.errors import DocumentError, EngineFailureError, PolicyDeniedError
 from agent_runtime_ref.session_state import files
@@ -125,7 +126,7 @@ class Sessions:
             SessionStateError: the files cannot be written.
             GovernanceError: engine, store or log failed; the files are as they were.
         """
-        turn = tuple(findings)
+        turn = tuple(each_of("findings", findings, Finding))
         place = Place.of(thread_id, caller, self._root)
         with files.locked(place), self._swept(place):
             kept = self._standing(place, files.PT, KeptState.of, KeptState(), caller)
