@@ -1,8 +1,9 @@
 """Active records are put into quarantine by a reviewer, several in one step, if the policy permits each.
 
 It is the write policy's operation `quarantine`. Whoever puts a record there counts as its writer from then
-on, so that somebody else has to let it go. Records, decisions and events are one transaction: where one may
-not be put there, or is no longer as it was seen, none is.
+on, so that somebody else has to let it go; who wrote it when it was active is in the log alone. Records,
+decisions and events are one transaction: where one may not be put there, or is no longer as it was seen,
+none is.
 """
 
 from __future__ import annotations

@@ -275,7 +275,11 @@ class GovernedMemory(OpenedMemory):
         return self._reviewed("reject", record_id, caller, reason)
 
     def quarantine(self, record_ids: Sequence[str], *, caller: Caller, reason: str) -> list[Decision]:
-        """Put active records into quarantine, all or none; see `WithdrawalGate` for what it raises."""
+        """Put active records into quarantine, all or none; see `WithdrawalGate` for what it raises.
+
+        Whoever does it cannot let them go again. Who wrote them can, with a role that reviews: of a record
+        that was active the store keeps no writer; the log has it.
+        """
         from agent_runtime_ref.enforcement.review_document import Request
 
         self._check(caller)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from agent_runtime_ref import Caller, GovernedMemory, PolicyDeniedError
+from agent_runtime_ref import Caller, GovernedMemory, PolicyDeniedError, WriteReceipt
 from agent_runtime_ref.clock import timestamp
 from agent_runtime_ref.errors import RevisionConflictError
 from agent_runtime_ref.resources import policies_path
+from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.testing import FrozenClock, RacingStore
 from tests.acceptance.addresses import address
@@ -223,3 +224,39 @@ def test_as_of_and_replay_know_when_it_went(address: str, command: Command) -> N
         "policy", "replay", "--policies", policies_path(), "--store", address, "--format", "json"
     )
     assert replayed.document["unchanged"] == replayed.document["decisions"]
+
+
+def test_the_log_names_who_wrote_what_is_taken_back() -> None:
+    """The store keeps the writer of what waits, not of what is active: who releases looks into the log."""
+    writer = Caller(TENANT, "ada", roles=["reviewer"])
+    with GovernedMemory.open("memory:") as memory:
+        record_id = memory.write(candidate("Orders go to Basel"), caller=writer).record.memory_id
+        memory.quarantine([record_id], caller=OPERATOR, reason="SEC-1")
+        with pytest.raises(PolicyDeniedError, match="four_eyes"):
+            memory.release(record_id, caller=OPERATOR, reason="SEC-2")
+
+        lines = [json.loads(line) for line in memory.log_lines()]
+        (kept,) = [one["payload"] for one in lines if one.get("event_type") == "memory_persisted"]
+        assert (kept["record_id"], kept["principal_id"]) == (record_id, "ada")
+        assert memory.release(record_id, caller=writer, reason="SEC-2").record is not None
+
+
+def test_a_descent_asks_once_for_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many records a step has, the store is asked once what came of them."""
+    asked: list[int] = []
+    children = InMemoryStore.children
+
+    def counted(self: InMemoryStore, tenant_id: str, ids: Sequence[str]) -> list[str]:
+        asked.append(len(ids))
+        return children(self, tenant_id, ids)
+
+    with GovernedMemory.open("memory:") as memory:
+        fact = memory.write(candidate("Orders go to Basel"), caller=caller()).record.memory_id
+        many = memory.write_many(
+            [note(f"Basel {number}", derived_from=(fact,)) for number in range(60)], caller=caller()
+        )
+        parents = tuple(one.record.memory_id for one in many if isinstance(one, WriteReceipt))
+        memory.write(note("Basel, all of it", derived_from=parents), caller=caller())
+        monkeypatch.setattr(InMemoryStore, "children", counted)
+        assert len(memory.descent(fact, caller=OPERATOR).descendants) == 61
+    assert asked == [1, 60, 1]

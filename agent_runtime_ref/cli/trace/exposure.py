@@ -31,7 +31,8 @@ def add_parser(subparsers: Any) -> None:
             "these entered, by the decision log: whose it was, when, and by which record (`via`). Looking\n"
             "is an inspection within one tenant, decided and logged as one. Of a record that is gone the\n"
             "log still tells; name its tenant. With --quarantine what is still active of them goes before a\n"
-            "reviewer in one step: each record is a decision, and who does it cannot let it go again."
+            "reviewer in one step: each record is a decision, and who does it cannot let it go again.\n"
+            "Who wrote a record that was active can, with a role that reviews; the log says who it was."
         ),
         epilog=example(
             "trace exposure mem-0123456789abcdef01234567 --store sqlite:memory.db",
