@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.command import WHO, Command, fact, file_of, question
-from tests.acceptance.test_cli_verify import edited, keys, log
+from tests.acceptance.verifying.edits import edited
 from tests.unit.test_log_reader import OPA
-
-__all__ = ["keys", "log"]
 
 
 def test_an_emptied_log_is_never_verified(

@@ -1,0 +1,1 @@
+"""`policy diff`, by what is compared."""

@@ -1,0 +1,1 @@
+"""A policy server that does what it must not, by where it does."""

@@ -1,0 +1,1 @@
+"""A real policy server, by what is asked of it."""

@@ -1,0 +1,1 @@
+"""Policies that change under a running memory, by when they do."""

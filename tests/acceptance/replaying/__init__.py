@@ -1,0 +1,1 @@
+"""`policy replay`, by what there is to say."""

@@ -1,0 +1,1 @@
+"""`trace verify` and `trace anchor`, by what is tried on the log."""
