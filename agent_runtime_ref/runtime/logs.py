@@ -13,7 +13,7 @@ from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.telemetry.places import ALL, chain_name
 from agent_runtime_ref.telemetry.tail import LogTail
 
-_JSONL_LOG = ".log"  # what a JSONL store appends to its own name for its log
+_BESIDE = {"jsonl": ".log", "file": ".log"}  # what such a store appends to its own name for its log
 
 
 class LogReader:
@@ -33,9 +33,9 @@ class LogReader:
         scheme, _, name = url.partition(":")
         if scheme in ("memory", "seeds"):
             raise StoreError(url, "its log ends with the process; name a store that is kept, or a log file")
-        # The log of a JSONL store is a file of its own, and reading it must not keep its writer waiting.
-        if scheme == "jsonl":
-            return cls.of_file(Path(f"{name}{_JSONL_LOG}"))
+        # Such a log is a file of its own and one chain; reading it must not keep its writer waiting.
+        if scheme in _BESIDE:
+            return cls.of_file(Path(f"{name}{_BESIDE[scheme]}"))
         return cls(store=open_store(url, must_exist=True))
 
     @classmethod

@@ -209,3 +209,15 @@ def test_reconcile_needs_a_file_of_a_collector(log: Path, tmp_path: Path, comman
 
     assert (none.code, "none.jsonl" in none.err, none.out) == (2, True, "")
     assert (other.code, f"{log}:1" in other.err, other.out) == (2, True, "")
+
+
+def test_a_store_in_one_file_has_its_cursor_beside_it(tmp_path: Path, command: Command) -> None:
+    """Nobody has to say where: what is a file has a place beside it."""
+    store = f"file:{tmp_path / 'memory.json'}"
+    with GovernedMemory.open(store) as memory:
+        memory.write(candidate(), caller=caller())
+
+    told = command("trace", "export", "--store", store, "--format", "jsonl", "-o", tmp_path / "events.jsonl")
+
+    assert (told.code, told.document["pending"]) == (0, 0)
+    assert (tmp_path / "memory.json.export-jsonl").is_file()

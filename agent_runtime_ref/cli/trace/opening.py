@@ -33,4 +33,4 @@ def opened_log(args: argparse.Namespace) -> tuple[LogReader, Path | None]:
         raise UsageError("no log is named that outlives a command: name --log FILE, or --store sqlite:FILE")
     require_store_file(settings.store)
     scheme, _, name = settings.store.partition(":")
-    return LogReader.of_store(settings.store), Path(name) if scheme in ("sqlite", "jsonl") else None
+    return LogReader.of_store(settings.store), Path(name) if scheme in ("sqlite", "jsonl", "file") else None
