@@ -11,39 +11,14 @@ import pytest
 
 from agent_runtime_ref.resources import policies_path
 from tests.acceptance.command import Command, fact, file_of
-from tests.unit.policy_documents import CANDIDATE, write_document
-
-READ_INPUT: dict[str, Any] = {
-    "operation": "search",
-    "now_ns": 1_700_000_000_000_000_000,
-    "caller": {"tenant_id": "a", "principal_id": "p", "subject": "p", "roles": [], "anonymous": False},
-    "query": {
-        "tenant_id": "a",
-        "principal_id": "p",
-        "purpose": "planning",
-        "allowed_classes": ["profile"],
-        "limit": 3,
-        "trust_min_rank": None,
-        "max_age_days": None,
-        "require_provenance": False,
-        "subject": None,
-        "kinds": [],
-        "sources": [],
-        "keys": [],
-        "record_ids": [],
-        "statuses": [],
-        "has_text": False,
-    },
-    "candidates": [],
-}
-
+from tests.unit.policy_documents import CANDIDATE, READ, write_document
 
 WRITE_INPUT: dict[str, Any] = json.loads(write_document(1))
 
 
 def test_policy_decide_answers_without_a_store(command: Command, tmp_path: Path) -> None:
     """An input that is permitted ends in 0, with the plan that the policy made."""
-    answer = command("policy", "decide", "read", "--input", file_of(tmp_path / "in.json", READ_INPUT))
+    answer = command("policy", "decide", "read", "--input", file_of(tmp_path / "in.json", READ))
 
     assert (answer.code, answer.document["effect"], answer.document["reasons"]) == (0, "allow", [])
     assert answer.document["plan"]["clauses"]
@@ -53,7 +28,7 @@ def test_policy_decide_answers_without_a_store(command: Command, tmp_path: Path)
 @pytest.mark.parametrize(
     ("gate", "question", "reason"),
     [
-        ("read", {**READ_INPUT, "operation": "peek"}, "operation_unknown"),
+        ("read", {**READ, "operation": "peek"}, "operation_unknown"),
         ("write", {**WRITE_INPUT, "operation": "peek"}, "operation_unknown"),
         ("write", {**WRITE_INPUT, "caller": {**WRITE_INPUT["caller"], "tenant_id": "b"}}, "tenant_mismatch"),
     ],
@@ -74,7 +49,7 @@ def test_policy_decide_denies_with_1(
         ("read", {"operation": "search"}, "policy_read_input $.now_ns: is required"),
         (
             "read",
-            {**READ_INPUT, "query": {**READ_INPUT["query"], "limit": "3"}},
+            {**READ, "query": {**READ["query"], "limit": "3"}},
             "policy_read_input $.query.limit: must be an integer",
         ),
         (
@@ -105,7 +80,7 @@ def test_what_is_no_policy_input_is_no_deny(
 
 def test_no_engine_is_asked_what_the_schema_refuses(command: Command, tmp_path: Path) -> None:
     """The document is refused before any engine is opened: even where there is none to be had."""
-    path = file_of(tmp_path / "in.json", {**READ_INPUT, "candidates": [None]})
+    path = file_of(tmp_path / "in.json", {**READ, "candidates": [None]})
     answer = command("policy", "decide", "read", "--input", path, "--policies", tmp_path / "none")
 
     assert answer.code == 2
@@ -157,7 +132,7 @@ def test_broken_rego_is_told_with_its_place(command: Command, tmp_path: Path, li
 
 def test_policy_decide_says_why(command: Command, tmp_path: Path) -> None:
     """Reasons and rules stand beside the engine's own answer."""
-    foreign = {**READ_INPUT, "query": {**READ_INPUT["query"], "tenant_id": "b"}}
+    foreign = {**READ, "query": {**READ["query"], "tenant_id": "b"}}
     document = command("policy", "decide", "read", "--input", file_of(tmp_path / "in.json", foreign)).document
 
     assert (document["reasons"], document["rule_ids"]) == (["tenant_mismatch"], ["MEM-R-101"])

@@ -21,6 +21,7 @@ from agent_runtime_ref.stores.postgres.session import Session
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.testing import NOW_US, make_record
 from agent_runtime_ref.testing.conformance_base import TENANT, ask, put
+from tests.forking import status_of_child
 from tests.postgres import OPERATOR, SERVICE, PostgresProcess, require_postgres, started
 
 EACH = 10
@@ -248,15 +249,7 @@ def test_racing_writers_of_one_memory_leave_one(store: PostgresStore) -> None:
 def test_a_store_is_reopened_after_a_fork(store: PostgresStore) -> None:
     """A child of fork writes through connections of its own; the parent's stay whole."""
     put(store, make_record("parent-1"))
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            put(store, make_record("child-1"))
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    assert status_of_child(lambda: put(store, make_record("child-1"))) == 0
     put(store, make_record("parent-2"))
 
     assert ask(store, "support").considered == 3

@@ -25,6 +25,7 @@ from agent_runtime_ref.stores.redis.scripts import CHANGE, Script
 from agent_runtime_ref.telemetry import chain
 from agent_runtime_ref.testing import NOW_US, make_record
 from agent_runtime_ref.testing.conformance_base import TENANT, ask, ids, put
+from tests.forking import status_of_child
 from tests.redis_server import ALWAYS, SAVED_NOWHERE, RedisProcess, require_redis, started
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -206,15 +207,7 @@ def test_readers_of_two_stores_make_one_chain(store: RedisStore, redis_server: R
 def test_a_store_is_reopened_after_a_fork(store: RedisStore) -> None:
     """A child of fork writes through connections of its own; the parent's stay whole."""
     put(store, make_record("parent-1"))
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            put(store, make_record("child-1"))
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    assert status_of_child(lambda: put(store, make_record("child-1"))) == 0
     put(store, make_record("parent-2"))
 
     assert ask(store).considered == 3

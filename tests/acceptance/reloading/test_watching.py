@@ -21,22 +21,8 @@ from agent_runtime_ref.policy.source import PolicySource
 from agent_runtime_ref.resources import policies_path
 from agent_runtime_ref.testing import FrozenClock
 from tests.opa import OpaProcess, require_opa
-from tests.reloading import Policies, answer, answers, built_policies, fill, told, waited
+from tests.reloading import Policies, answer, answers, fill, told, waited
 from tests.support import events
-
-
-@pytest.fixture(scope="module")
-def policies(tmp_path_factory: pytest.TempPathFactory) -> Policies:
-    """Two bundles that answer differently."""
-    return built_policies(tmp_path_factory.mktemp("policies") / "strict")
-
-
-@pytest.fixture
-def archive(policies: Policies, tmp_path: Path) -> Path:
-    """Where the policies come from; the open ones at first."""
-    path = tmp_path / "bundle.tar.gz"
-    write_bundle(policies.open, path)
-    return path
 
 
 class TestWatching:
