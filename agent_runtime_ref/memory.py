@@ -81,7 +81,11 @@ class MemoryStore:
         return live[:limit]
 
     def persist(self, candidate: MemoryCandidate) -> MemoryRecord:
-        """Keep a candidate and return its record; `replace` supersedes the active one of the same key."""
+        """Keep a candidate and return its record; `replace` supersedes the active one of the same key.
+
+        Raises:
+            DocumentError: it is no candidate, or one that its schema refuses.
+        """
         if not isinstance(candidate, MemoryCandidate):
             raise DocumentTypeError("Memory store candidate must be MemoryCandidate")
         validation.check("memory_candidate", candidate.to_document())

@@ -80,7 +80,12 @@ def load_bundle(
 def bundle_of(
     content: Content, *, expected_digest: str | None = None, verification: Verification | None = None
 ) -> Bundle:
-    """Return the bundle that `content` holds; see `load_bundle`."""
+    """Return the bundle that `content` holds.
+
+    Raises:
+        BundleError: as with `load_bundle`.
+        UsageError: the verification key cannot be read.
+    """
     try:
         return _bundle(content, expected_digest, verification)
     except RecursionError as error:

@@ -102,7 +102,11 @@ def head(line: str) -> tuple[int, str]:
 
 
 def body(line: str) -> str:
-    """The text that was sealed into `line`, byte for byte."""
+    """The text that was sealed into `line`, byte for byte.
+
+    Raises:
+        ValueError: the line does not begin as a sealed one does.
+    """
     found = _SEALED.match(line)
     if found is None:
         raise ValueError("the line does not begin with seq, prev_hash and hash")

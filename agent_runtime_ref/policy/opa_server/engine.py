@@ -126,11 +126,19 @@ class _Line:
         self._proof = Proof(asking, bundle, settings.bundle, monotonic_ns)
 
     def proven(self, seconds: float) -> None:
-        """Return if the server runs the bundle, within so many seconds."""
+        """Return if the server runs the bundle, within so many seconds.
+
+        Raises:
+            EngineFailureError: reason bundle_mismatch, or why nobody could tell.
+        """
         self._proof.require(Call(seconds, self.asking.connections))
 
     def asked(self, entrypoint: str, document: str, seconds: float) -> dict[str, Any]:
-        """Return the server's decision."""
+        """Return the server's decision.
+
+        Raises:
+            EngineFailureError: there is none within so many seconds, or none of the right shape and bundle.
+        """
         call = Call(seconds, self.asking.connections)
         self._proof.require(call)
         answer = self.asking.decision(entrypoint, Question.of(document, call))
@@ -163,7 +171,11 @@ class _State:
         self._monotonic_ns = monotonic_ns
 
     def line(self, asynchronous: bool) -> _Line:
-        """Return the client for threads, or the one for asyncio."""
+        """Return the client for threads, or the one for asyncio.
+
+        Raises:
+            EngineFailureError: the engine is closed.
+        """
         found = self._made.get(asynchronous)
         if found is not None:
             return found
