@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent_runtime_ref.contracts import MemoryRecord
+from agent_runtime_ref.contracts.arguments import each_of
 from agent_runtime_ref.enforcement.answer import SCAN_BATCH, Answer, exact_answer
 from agent_runtime_ref.enforcement.recollection import Verdicts
-from agent_runtime_ref.errors import StoreCapabilityError
+from agent_runtime_ref.errors import DocumentValueError, StoreCapabilityError
 from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
 
 __all__ = ["CHOSEN_MAX", "Choose", "Chosen"]
@@ -49,10 +50,23 @@ class Chosen:
     def _of(self, matches: Sequence[Match]) -> list[Match]:
         records = [match.record() for match in matches]
         try:
-            return [matches[place] for place in dict.fromkeys(self._choose(records))]
+            return [matches[place] for place in _places(self._choose(records), len(matches))]
         except Exception as error:
             self.failure = error
             return []
+
+
+def _places(chosen: Sequence[int], there_are: int) -> list[int]:
+    """Return what was chosen, each place once.
+
+    Raises:
+        DocumentTypeError, DocumentValueError: it is no list of places among the records.
+    """
+    places = list(each_of("choose", chosen, int, wanted="places among the records"))
+    for place in places:
+        if isinstance(place, bool) or not 0 <= place < there_are:
+            raise DocumentValueError("choose: must return places among the records", path="choose")
+    return list(dict.fromkeys(places))
 
 
 def _too_many(store: Store) -> StoreCapabilityError:

@@ -15,6 +15,13 @@ from typing import Any, TypeVar
 
 from agent_runtime_ref.clock import microseconds
 from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, MemoryRecord, RetrievalQuery
+from agent_runtime_ref.contracts.arguments import (
+    each_of,
+    require,
+    require_integer,
+    require_string,
+    require_strings,
+)
 from agent_runtime_ref.enforcement.attributes import Attributes, subjects_named
 from agent_runtime_ref.enforcement.failures import settled
 from agent_runtime_ref.enforcement.prepared import Context, Prepared, context_of, document_of, prepared
@@ -50,6 +57,13 @@ class Revision:
     counted: str
     contradicts: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse what is of the wrong type, by the name of the field."""
+        require("candidate", self.candidate, MemoryCandidate)
+        require_string("counted", self.counted)
+        object.__setattr__(self, "counted", str(self.counted))  # for JSON
+        object.__setattr__(self, "contradicts", require_strings("contradicts", self.contradicts))
+
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
@@ -58,6 +72,16 @@ class Revisions:
     revisions: tuple[Revision, ...]
     kept: Mapping[str, int]
     keys: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is of the wrong type, by the name of the field."""
+        object.__setattr__(self, "revisions", tuple(each_of("revisions", self.revisions, Revision)))
+        require("kept", self.kept, Mapping, wanted="a mapping of names to counts")
+        for name, count in self.kept.items():
+            require_string("kept", name)
+            require_integer("kept", count)
+        object.__setattr__(self, "kept", {str(name): count for name, count in self.kept.items()})
+        object.__setattr__(self, "keys", require_strings("keys", self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +183,7 @@ class RevisionGate:
         # Of each key every revision is kept, so what stood there before is looked for only where it is to go.
         active = _active(self._removals.found(call, what, status="active"), call.at_us)
         wanted = revise(self._shown(call, what.memory_class, active, purpose), call.at_us)
+        require("revise", wanted, Revisions, wanted="a function that returns Revisions")
         if not wanted.revisions and not wanted.kept:
             return []
         against = tuple(dict.fromkeys(key for one in wanted.revisions for key in one.contradicts))

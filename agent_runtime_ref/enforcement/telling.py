@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any
 
 from agent_runtime_ref.contracts import Caller
+from agent_runtime_ref.contracts.arguments import require_integer, require_string
 from agent_runtime_ref.enforcement.attributes import subjects_named
 from agent_runtime_ref.enforcement.gates import Gates
 from agent_runtime_ref.errors import DocumentValueError
@@ -18,6 +19,8 @@ from agent_runtime_ref.telemetry.events import CATALOGUE, OWN_FACTS
 from agent_runtime_ref.telemetry.words import Words
 
 __all__ = ["tell"]
+
+DEPTH_MAX = 8  # of a value; what is deeper, or in itself, is no account of anything
 
 
 def tell(
@@ -61,6 +64,7 @@ def _require_catalogued(event_type: str, payload: Mapping[str, Any], *, named: S
     if row.decides:
         raise _refused("event_type", f"`{event_type}` tells of a decision, which only a gate takes")
     for name in payload:
+        require_string("payload", name)
         if name in OWN_FACTS:
             raise _refused(name, "is a fact of the event itself, which nobody tells")
         if name == "keys":  # as it is, it would tell what somebody wants, also when he is forgotten
@@ -74,15 +78,31 @@ def _refused(name: str, problem: str) -> DocumentValueError:
     return DocumentValueError(f"event $.{name}: {problem}", path=f"$.{name}")
 
 
-def _shown(value: Any, words: Words, place: str) -> Any:
+def _shown(value: Any, words: Words, place: str, depth: int = 0) -> Any:
+    """Return a value as it may stand in a line, whose numbers every reader of JSON takes as they are.
+
+    Raises:
+        DocumentTypeError, DocumentValueError: it is nothing that JSON has, or too deep to be an account.
+    """
+    if depth > DEPTH_MAX:
+        raise _refused(place, f"must be nested {DEPTH_MAX} deep at most")
+    named = f"event $.{place}"
     if isinstance(value, str):
-        return words.safe(value)
+        require_string(named, value)
+        return words.safe(str(value))
     if isinstance(value, Mapping):
-        if not all(isinstance(name, str) for name in value):
-            raise _refused(place, "has a name that is no text")
-        return {words.safe(name): _shown(inner, words, place) for name, inner in value.items()}
+        for name in value:
+            if not isinstance(name, str):
+                raise _refused(place, "has a name that is no text")
+            require_string(named, name)
+        return {
+            words.safe(str(name)): _shown(inner, words, place, depth + 1) for name, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_shown(inner, words, place) for inner in value]
-    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+        return [_shown(inner, words, place, depth + 1) for inner in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        require_integer(named, value)
+        return value
+    if value is None or isinstance(value, bool) or (isinstance(value, float) and isfinite(value)):
         return value
     raise _refused(place, f"is a {type(value).__name__}, which is no value of JSON")

@@ -14,7 +14,7 @@ import pytest
 from agent_runtime_ref import AgentRuntime, AsyncGovernedMemory, GovernedMemory
 from agent_runtime_ref.enforcement.attributes import Inspection
 from agent_runtime_ref.enforcement.removals import Meant
-from agent_runtime_ref.enforcement.revise import Revisions
+from agent_runtime_ref.enforcement.revise import Revision, Revisions
 from agent_runtime_ref.enforcement.runs import LateEnd
 from agent_runtime_ref.errors import GovernanceError, StoreError
 from agent_runtime_ref.preferences import PreferenceStore
@@ -206,6 +206,68 @@ def test_no_library_answers_for_how_it_is_opened(strange: str, tmp_path: Path, m
             str(error).encode("utf-8")
         except Exception as error:
             pytest.fail(f"open({argument}={strange}): {error!r}")
+
+
+CANDIDATE = candidate(key="k", subject="user-42", revision_mode="replace")
+ANSWERS: dict[str, Callable[[GovernedMemory, Any], object]] = {
+    "choose": lambda memory, value: memory.choose(query(), lambda _: value, caller=WHO),
+    "revise": lambda memory, value: revised(memory, lambda: value),
+    "revisions": lambda memory, value: revised(memory, lambda: Revisions(value, {}, ())),
+    "kept": lambda memory, value: revised(memory, lambda: Revisions((), value, ())),
+    "keys": lambda memory, value: revised(memory, lambda: Revisions((), {}, value)),
+    "candidate": lambda memory, value: revised(memory, lambda: of(Revision(value, "kept"))),
+    "counted": lambda memory, value: revised(memory, lambda: of(Revision(CANDIDATE, value))),
+    "contradicts": lambda memory, value: revised(memory, lambda: of(Revision(CANDIDATE, "kept", value))),
+    "event $.counts": lambda memory, value: told(memory, {"counts": value}),
+    "event": lambda memory, value: told(memory, {"counts": [{"deep": [value]}]}),
+}
+# What is a good answer there.
+GOOD = {
+    "counted": {"a string", "nul", "empty", "own string"},
+    "event $.counts": {"None", "float", "true", "number", "a string", "list", "mapping", "numbers", "nul",
+                       "empty", "own string"},
+}  # fmt: skip
+GOOD["event"] = GOOD["event $.counts"]
+
+
+def of(revision: Revision) -> Revisions:
+    """Return what shall become of one key."""
+    return Revisions((revision,), {}, ("k",))
+
+
+def revised(memory: GovernedMemory, answer: Callable[[], Any]) -> object:
+    """Revise what is under a key by an answer."""
+    return memory.revise("long_term", ("k",), lambda *_: answer(), caller=WHO, purpose="answer_generation")
+
+
+def told(memory: GovernedMemory, payload: dict[str, Any]) -> None:
+    """Tell of an event."""
+    memory.tell("session_constraints_merged", payload, caller=WHO)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_a_function_of_ones_own_returns_is_checked(name: str) -> None:
+    """An answer of the wrong type is refused as an argument is, and nothing is written."""
+    good = GOOD.get(name, set()) | ({"mapping"} if name == "kept" else set())
+    with GovernedMemory.open("memory:") as memory:
+        memory.write(candidate("Other."), caller=WHO)
+        for strange, value in STRANGE.items():
+            if strange in good:
+                ANSWERS[name](memory, value)
+                continue
+            lines = len(list(memory.log_lines()))
+            with pytest.raises(GovernanceError) as refused:
+                ANSWERS[name](memory, value)
+            assert name in str(refused.value), (strange, str(refused.value))
+            assert len(list(memory.log_lines())) == lines, strange
+
+
+def test_a_payload_has_an_end(shared: GovernedMemory) -> None:
+    """What is nested without end, or in itself, is no account of anything."""
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(GovernanceError, match="counts: must be nested 8 deep at most"):
+        told(shared, {"counts": endless})
 
 
 def test_a_closed_memory_says_so() -> None:
