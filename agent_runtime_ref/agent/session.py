@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from agent_runtime_ref.agent.layers import Item
 from agent_runtime_ref.contracts import Caller
-from agent_runtime_ref.session_state import Sessions, Standing, TurnConstraints, render
+from agent_runtime_ref.session_state import Sessions, Standing, TurnConstraints, rendered
 
 __all__ = ["SessionLayer", "StandingOf"]
 
@@ -35,5 +35,6 @@ class SessionLayer:
 
     def items(self, constraints: TurnConstraints) -> tuple[Item, ...]:
         """Return the constraints of the session as an item of its layer; none where there are none."""
-        block = render(constraints.state)
-        return (Item("constraints", block, block),) if block else ()
+        state = constraints.state
+        block, shown = rendered(state)
+        return (Item("constraints", block, block, state.record_ids(shown)),) if block else ()

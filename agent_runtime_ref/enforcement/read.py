@@ -317,8 +317,9 @@ class ReadGate:
                 "rule_ids": sorted(row["rule_id"] for row in rows) or ["GATE"],
             }
             events.append(recorder.event(call, "plan_mismatch", decision, payload, decides=False))
-        # Inside a turn of the runtime the turn tells what entered its context, once.
-        if question.purpose not in _UNBUILT_PURPOSES and turns.current() is None:
+        # Inside a turn of the runtime the turn tells what entered its context, once; a look is handed on to
+        # nobody.
+        if question.purpose not in _UNBUILT_PURPOSES and turns.tells_contexts():
             layers = self._layers(result.hits, decision, document)
             events.append(recorder.event(call, "context_layers_built", decision, layers, decides=False))
         row, scored = self._attributes.row, question.terms is not None

@@ -12,7 +12,7 @@ from agent_runtime_ref.session_state.kept import TTL, Turn
 from agent_runtime_ref.session_state.merging import Merged, merge, merged
 from agent_runtime_ref.session_state.money import Money, amounts_in
 from agent_runtime_ref.session_state.places import sessions_folder
-from agent_runtime_ref.session_state.render import render
+from agent_runtime_ref.session_state.render import render, rendered
 from agent_runtime_ref.session_state.sessions import Loaded, MergeReceipt, Sessions
 from agent_runtime_ref.session_state.single import load, save
 from agent_runtime_ref.session_state.state import FINDINGS_MAX, SessionState
@@ -41,6 +41,7 @@ __all__ = [
     "merge",
     "merged",
     "render",
+    "rendered",
     "save",
     "sessions_folder",
     "speaks_of",

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of
+from agent_runtime_ref.contracts.finding import Finding
+from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of, thing_of
 
 __all__ = ["LIFE_LINE", "NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "is_expired"]
 
@@ -75,6 +76,7 @@ class KeptState:
             "life": self.life,
             "saved_at_us": self.state.saved_at_us,
             "findings": [finding.to_document() for finding in self.state.findings],
+            "record_ids": [self.state.records.get(thing_of(finding)) for finding in self.state.findings],
         }
 
     @property
@@ -86,7 +88,10 @@ class KeptState:
     def of(cls, document: Mapping[str, Any]) -> KeptState:
         """Return what a document holds; what it raises is damage."""
         findings = tuple(finding_of(one) for one in _listed(document["findings"]))
-        return cls(SessionState(findings, _instant(document["saved_at_us"])), _life(document["life"]))
+        records = _records(document.get("record_ids"), findings)
+        return cls(
+            SessionState(findings, _instant(document["saved_at_us"]), records), _life(document["life"])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,15 @@ def is_expired(saved_at_us: int | None, *, now_us: int, ttl: timedelta) -> bool:
     if saved_at_us is None:
         return False
     return abs(now_us - saved_at_us) >= ttl // timedelta(microseconds=1)
+
+
+def _records(ids: Any, findings: tuple[Finding, ...]) -> dict[tuple[str, ...], str]:
+    """Return the ids beside the findings, by what these are about; a file of before has none."""
+    if ids is None:
+        return {}
+    if not all(isinstance(one, str | None) for one in _listed(ids)) or len(ids) != len(findings):
+        raise ValueError("there is an id, or None, for each finding")
+    return {thing_of(finding): one for finding, one in zip(findings, ids, strict=True) if one is not None}
 
 
 def _listed(value: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.recall.render import attribute, element_text
 from agent_runtime_ref.session_state.state import SessionState, kind_of
 
-__all__ = ["CHARACTERS_MAX", "render"]
+__all__ = ["CHARACTERS_MAX", "render", "rendered"]
 
 CHARACTERS_MAX = 4_000
 # What code enforces without exception comes first, so that a short block lacks the least.
@@ -20,14 +20,19 @@ def render(state: SessionState, *, characters_max: int = CHARACTERS_MAX) -> str:
     Hard before soft, what was said last before what was said earlier; `omitted` counts what did not fit.
     Nothing stands for nothing: an empty state, or a bound below the frame, renders to an empty text.
     """
+    return rendered(state, characters_max=characters_max)[0]
+
+
+def rendered(state: SessionState, *, characters_max: int = CHARACTERS_MAX) -> tuple[str, tuple[Finding, ...]]:
+    """Return the block that `render` returns, and the constraints whose lines are in it, in their order."""
     latest = list(reversed(state.findings))
     ordered = sorted(latest, key=lambda finding: _ORDER.index(kind_of(finding)))
     lines = [_line(finding) for finding in ordered]
     for count in range(len(lines), 0, -1):
         block = _block(lines[:count], len(lines) - count)
         if len(block) <= characters_max:
-            return block
-    return ""
+            return block, tuple(ordered[:count])
+    return "", ()
 
 
 def _block(lines: list[str], omitted: int) -> str:

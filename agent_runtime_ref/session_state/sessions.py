@@ -136,7 +136,11 @@ class Sessions:
             entered, refused, decisions = _sorted(wanted.entered, outcomes)
             state = kept.state
             if entered:
-                state = replace(merge(state, entered), saved_at_us=self._clock.now_us())
+                state = replace(
+                    merge(state, entered),
+                    saved_at_us=self._clock.now_us(),
+                    records={**state.records, **_record_ids(wanted.entered, outcomes)},
+                )
                 files.write(place, files.PT, KeptState(state, life).to_document())
         receipt = MergeReceipt(state, entered, (*wanted.refused, *refused), decisions)
         if turn:
@@ -375,6 +379,15 @@ def _sorted(
         else:
             refused.append((finding, "quarantined"))
     return tuple(entered), tuple(refused), tuple(decisions)
+
+
+def _record_ids(findings: tuple[Finding, ...], outcomes: list[Outcome]) -> dict[tuple[str, ...], str]:
+    """Return the memory that each finding was kept as, by what it is about."""
+    return {
+        thing_of(finding): outcome.record.memory_id
+        for finding, outcome in zip(findings, outcomes, strict=True)
+        if isinstance(outcome, WriteReceipt)
+    }
 
 
 def _content(outcome: Outcome) -> str | None:

@@ -7,7 +7,7 @@ or the category that the conversation is about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import fields as fields_of
 from typing import Any
 
@@ -34,6 +34,8 @@ class SessionState:
 
     findings: tuple[Finding, ...] = ()
     saved_at_us: int | None = None  # microseconds since 1970; None before the first save
+    # The memory that each constraint was kept as, by what it is about (`thing_of`); where that is known.
+    records: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "findings", tuple(self.findings))
@@ -82,6 +84,11 @@ class SessionState:
     def counts(self) -> dict[str, int]:
         """How many constraints there are of each kind; kinds without any are left out."""
         return counted(self.findings)
+
+    def record_ids(self, findings: Iterable[Finding]) -> tuple[str, ...]:
+        """Return the ids of the memories that constraints of this state were kept as, in their order."""
+        found = (self.records.get(thing_of(finding)) for finding in findings)
+        return tuple(one for one in found if one is not None)
 
     def _of(self, kind: str) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if kind_of(finding) == kind)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from agent_runtime_ref.telemetry.events import Event
 
-__all__ = ["Said", "Told", "current", "inside", "keeping", "said"]
+__all__ = ["Said", "Told", "current", "inside", "keeping", "looking", "said", "tells_contexts"]
 
 
 class Told:
@@ -53,6 +53,24 @@ def inside(told: Told) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
+
+
+_LOOKING: ContextVar[bool] = ContextVar("agent_runtime_ref_look", default=False)
+
+
+@contextmanager
+def looking() -> Iterator[None]:
+    """Have the reads of the block be looks: somebody sees what is kept, and no agent is handed a context."""
+    token = _LOOKING.set(True)
+    try:
+        yield
+    finally:
+        _LOOKING.reset(token)
+
+
+def tells_contexts() -> bool:
+    """Tell whether a read of its own accord tells of the context that its answer is."""
+    return current() is None and not _LOOKING.get()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,13 @@ from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer, Tool, ToolCall, ToolSpec, TurnResult
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.curator import Curator
+from agent_runtime_ref.exposure import contexts_of
 from agent_runtime_ref.preferences import PreferenceStore
+from agent_runtime_ref.runtime import Inspection
 from agent_runtime_ref.session_state import Enforcer, Sessions
 from agent_runtime_ref.testing import FrozenClock
 from tests.constraining import Preference, budget, finding
+from tests.reviewing import OPERATOR
 from tests.support import caller
 from tests.turns import Scripted
 
@@ -99,6 +102,41 @@ def test_what_the_first_turn_says_is_enforced_in_the_second(
         assert picked(runtime.run("and now?", caller=caller())) == ["Tin box"]
         clock.advance(days=1)
         assert len(picked(runtime.run("and now?", caller=caller()))) == len(ITEMS)
+
+
+def test_the_manifest_names_the_records_of_the_constraints(memory: GovernedMemory, tmp_path: Path) -> None:
+    """What stood in the prompt is a record that entered the context, which the log then says of it."""
+    with opened(memory, tmp_path) as runtime:
+        runtime.run("no plastic, at most $100", caller=caller())
+        assert runtime.drain()
+        result = runtime.run("and now?", caller=caller())
+
+    look = Inspection(principal_id="oscar", limit=100)
+    named = dict(zip(("budget", "plastic"), result.layers[1].record_ids, strict=True))
+    kept = {hit.record.memory_id: hit.record for hit in memory.inspect(look, caller=OPERATOR).hits}
+    assert {kept[one].key for one in named.values()} == {
+        "session:budget:max",
+        "session:thing:material:general:plastic",
+    }
+    for record_id in named.values():
+        assert [one.trace_id for one in contexts_of(memory, [record_id], "tenant-acme")] == [result.trace_id]
+
+
+def test_constraints_kept_before_ids_were_are_in_force_and_named_nowhere(
+    memory: GovernedMemory, tmp_path: Path
+) -> None:
+    """A file of an earlier version has no ids; what it asks for holds all the same."""
+    with opened(memory, tmp_path) as runtime:
+        runtime.run("no plastic, at most $100", caller=caller())
+        assert runtime.drain()
+        (file,) = tmp_path.glob("*/*/pt.json")
+        document = json.loads(file.read_text(encoding="utf-8"))
+        del document["record_ids"]
+        file.write_text(json.dumps(document), encoding="utf-8")
+        result = runtime.run("and now?", caller=caller())
+
+    assert picked(result) == ["Tin box"]
+    assert result.layers[1].record_ids == ()
 
 
 def test_the_model_is_shown_the_constraints_in_the_session_layer(

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the preferences and return the exit code."""
     style = format_of(args, otherwise="table")
     caller = caller_of(args)
-    with reported(style), preferences_of(args) as store:
+    with reported(style), preferences_of(args, hands_over=style == "block") as store:
         if args.about is None:
             found = store.read(caller=caller, domain=args.domain)[: args.limit]
         else:

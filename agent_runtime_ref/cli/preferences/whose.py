@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from agent_runtime_ref.cli.options import add_settings, add_user, require_writable, settings_of
@@ -54,20 +54,27 @@ def user_in_tenant(caller: Caller) -> str:
 
 
 @contextmanager
-def preferences_of(args: argparse.Namespace) -> Iterator[PreferenceStore]:
-    """Yield the preferences at the address in force, behind the gates of the settings."""
+def preferences_of(args: argparse.Namespace, *, hands_over: bool = False) -> Iterator[PreferenceStore]:
+    """Yield the preferences at the address in force, behind the gates of the settings.
+
+    What is read of them is looked at, unless it is handed over to an agent.
+    """
     from agent_runtime_ref.preferences import PreferenceStore
+    from agent_runtime_ref.telemetry.turns import looking
 
     settings = settings_of(args)
     require_writable("trace", settings.trace)
-    with PreferenceStore(
-        args.preferences,
-        engine=settings.engine,
-        policies=settings.policies,
-        policies_digest=settings.policies_digest,
-        verification=settings.verification,
-        opa=settings.opa,
-        log_mask=settings.log_mask,
-        trace=settings.trace,
-    ) as store:
+    with (
+        nullcontext() if hands_over else looking(),
+        PreferenceStore(
+            args.preferences,
+            engine=settings.engine,
+            policies=settings.policies,
+            policies_digest=settings.policies_digest,
+            verification=settings.verification,
+            opa=settings.opa,
+            log_mask=settings.log_mask,
+            trace=settings.trace,
+        ) as store,
+    ):
         yield store

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the constraints and return the exit code."""
     style = format_of(args, otherwise="table")
     caller = caller_of(args)
-    with reported(style), sessions_of(args) as sessions:
+    with reported(style), sessions_of(args, hands_over=style == "context") as sessions:
         loaded = sessions.look(args.thread, caller=caller)
         _print(loaded, args, style)
     if loaded.damaged is not None:

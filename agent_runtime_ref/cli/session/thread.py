@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,11 +54,16 @@ def whose_thread(args: argparse.Namespace) -> str:
 
 
 @contextmanager
-def sessions_of(args: argparse.Namespace) -> Iterator[Sessions]:
-    """Yield the sessions in the folder that the environment names, behind the gates of the settings."""
-    from agent_runtime_ref.session_state import Sessions
+def sessions_of(args: argparse.Namespace, *, hands_over: bool = False) -> Iterator[Sessions]:
+    """Yield the sessions in the folder that the environment names, behind the gates of the settings.
 
-    with opened(args) if names_store(args) else _without_store(args) as memory:
+    What is read of them is looked at, unless it is handed over to an agent.
+    """
+    from agent_runtime_ref.session_state import Sessions
+    from agent_runtime_ref.telemetry.turns import looking
+
+    look = nullcontext() if hands_over else looking()
+    with look, opened(args) if names_store(args) else _without_store(args) as memory:
         yield Sessions(memory)
 
 

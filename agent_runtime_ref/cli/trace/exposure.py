@@ -68,6 +68,11 @@ def run(args: argparse.Namespace) -> int:
         # First all of them, then the answer: a log that is damaged further on must not leave half of one.
         for context in contexts_of(memory, [args.record, *descendants], tenant_id):
             spool.write(json_text(context.to_document(), indent=None) + "\n")
+        if descent.record is None and not descendants and not spool.tell():
+            raise UsageError(
+                f"tenant `{tenant_id}` has no record `{args.record}`, and its log names no context that one "
+                "of that id entered"
+            )
         spool.seek(0)
         step = None if args.quarantine is None else _quarantined(memory, args, tenant_id, descent)
         _print(args.record, descendants, spool, step)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.options import opened, operator_of
 from agent_runtime_ref.cli.terminal import warn
-from agent_runtime_ref.cli.trace.log_view import Line, Trace, fates_in
-from agent_runtime_ref.errors import BundleError, PolicyDeniedError
+from agent_runtime_ref.cli.trace.log_view import Line, Trace, fates_in, layers_with
+from agent_runtime_ref.errors import BundleError, PolicyDeniedError, UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.replay.why import Judge
@@ -20,8 +20,11 @@ Fates = dict[int, dict[str, Any]]  # by the place of the line in its trace
 
 # Of these the line does not say why.
 _UNTOLD = frozenset({"not_considered", "not_in_log"})
+# Lines of which these come say nothing of the record itself, nor that there is one.
+_ABOUT_ANY = frozenset({"read_refused", "not_returned"}) | _UNTOLD
 _SENTENCES = {
     "absent": "the tenant had no such record then",
+    "elsewhere": "this store had no such record then; the one that entered the context is kept elsewhere",
     "erased": "it may have been there and is erased since, so nobody can say",
     "outranked": "the policies let it in, and it ranked {rank}, behind what was returned",
     "admitted": "the policies let it in; whether the text found it is kept nowhere",
@@ -37,6 +40,38 @@ def fates_of(args: argparse.Namespace, traces: Sequence[Trace]) -> list[Fates]:
     if args.store is not None and untold:
         _look_again(args, traces, found)
     return found
+
+
+def require_known(args: argparse.Namespace, traces: Sequence[Trace], found: Sequence[Fates]) -> None:
+    """Return if a line of the traces names the record, or the store that is named has it.
+
+    Raises:
+        UsageError: neither; of a log alone it cannot be said.
+    """
+    fates = [fate for one in found for fate in one.values()]
+    is_named = any(fate["outcome"] not in _ABOUT_ANY for fate in fates) or any(
+        layers_with(line, args.record) for trace in traces for line in trace.lines
+    )
+    judged = {fate["evaluated"]["outcome"] for fate in fates if "evaluated" in fate}
+    if args.store is None or is_named or judged - {"absent", "unknown"} or _is_kept(args):
+        return
+    raise UsageError(
+        f"there is no record `{args.record}`: the store has none of that id, and no line that was looked at "
+        "names one"
+    )
+
+
+def _is_kept(args: argparse.Namespace) -> bool:
+    """Tell whether the store has the record now, in any tenant and of any status."""
+    from agent_runtime_ref.cli.options import system_user
+    from agent_runtime_ref.runtime import Inspection
+
+    with opened(argparse.Namespace(**{**vars(args), "log": None})) as memory:
+        look = Inspection(principal_id=system_user(), limit=1, record_ids=(args.record,))
+        try:
+            return bool(memory.inspect(look, caller=operator_of(None)).hits)
+        except PolicyDeniedError:
+            return True  # nobody can say that it is not there
 
 
 def sentences_of(fates: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
@@ -86,9 +121,12 @@ def _look_again(args: argparse.Namespace, traces: Sequence[Trace], found: Sequen
         with closing(judge):
             name = memory.log_name(args.record)
             for trace, fates in zip(traces, found, strict=True):
+                is_shown = any(layers_with(line, name) for line in trace.lines)
                 for place, fate in fates.items():
                     if fate["outcome"] in _UNTOLD:
-                        fate["evaluated"] = _evaluated(judge, trace.lines[place], name)
+                        told = fate["evaluated"] = _evaluated(judge, trace.lines[place], name)
+                        if is_shown and told["outcome"] == "absent":
+                            told["outcome"] = "elsewhere"  # such as preferences in a store of their own
 
 
 def _judge(memory: GovernedMemory) -> Judge:

@@ -12,7 +12,7 @@ from agent_runtime_ref.cli.options import add_settings, names_store, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.terminal import note, shown, warn
-from agent_runtime_ref.cli.trace.fates import fates_of, sentences_of
+from agent_runtime_ref.cli.trace.fates import fates_of, require_known, sentences_of
 from agent_runtime_ref.cli.trace.log_view import Trace, layers_with, traces_of, tree_lines
 from agent_runtime_ref.cli.trace.logs import Log, logs_of
 from agent_runtime_ref.errors import UsageError
@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         names = " and ".join(f"`{log.name}`" for log in logs)
         note(f"no decision and no event in {names}")
     fates = [] if args.record is None else fates_of(args, traces)
+    if args.record is not None:
+        require_known(args, traces, fates)
     if format_of(args, otherwise="tree") == "json":
         print_document(
             [_document(trace) for trace in traces]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.cli.trace.log_shapes import considered_of, mappings, reasons_in, texts
+from agent_runtime_ref.cli.trace.what_for import asked_for, entered, ids_by_layer
 from agent_runtime_ref.errors import DocumentUnreadableError
 from agent_runtime_ref.telemetry.reader import decision_of
 
@@ -71,7 +72,9 @@ def tree_lines(
         fates = fates_in(trace, record_id)
     yield f"{trace.trace_id}" + (f"  session {trace.session_id}" if trace.session_id else "")
     told = {
-        index: [*_details(line)] if fates is None else [*_sentences(line, record_id or "", fates.get(index))]
+        index: [*_details(line), *entered(trace.lines, index)]
+        if fates is None
+        else [*_sentences(line, record_id or "", fates.get(index))]
         for index, line in enumerate(trace.lines)
     }
     for index, sentence in evaluated.items():
@@ -137,10 +140,7 @@ def layers_with(line: Line, record_id: str) -> list[str]:
     """Return the layers of a context that hold a record; none of a line that tells of no context."""
     if _is_decision(line) or line["event_type"] != "context_layers_built":
         return []
-    layers = line["payload"].get("record_ids")
-    if not isinstance(layers, Mapping):
-        return []
-    return [str(name) for name, ids in layers.items() if isinstance(ids, list) and record_id in ids]
+    return [name for name, ids in ids_by_layer(line).items() if record_id in ids]
 
 
 def fate_in(line: Line, record_id: str | None) -> dict[str, Any] | None:
@@ -290,6 +290,8 @@ def _details(line: Line) -> Iterator[str]:
     considered = considered_of(line)
     if considered is None:
         return
+    if asked := asked_for(line):
+        yield asked
     yield f"returned: {', '.join(str(row[0]) for row in considered.returned) or 'nothing'}"
     for row in considered.kept_out:
         yield f"kept out: {row[0]}, {row[-1]}"

@@ -225,5 +225,5 @@ def test_the_file_holds_what_its_schema_in_the_manual_says(sessions: Sessions, f
     sessions.merge(THREAD, [finding("plastic")], caller=USER)
 
     document = json.loads(pt(folder).read_text(encoding="utf-8"))
-    assert list(document) == ["version", "of", "life", "saved_at_us", "findings"]
+    assert list(document) == ["version", "of", "life", "saved_at_us", "findings", "record_ids"]
     assert document["findings"] == [finding("plastic").to_document()]
