@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # So many records are asked for at once: as many rows as fit into one line of the log.
 _AT_ONCE = 50
+# Their records belong to a stretch of a thread, which is the subject of its reads; a principal's question is
+# about his own subject, and stops at that wall.
+_NOT_COVERED = "what was asked for in sessions, which `trace inspect` of a turn shows"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,7 +61,7 @@ def _checked_instant(args: argparse.Namespace, clock: Clock) -> int:
 
     if args.principal is None:
         raise UsageError("--as-of tells what a principal would have been shown: name it with --as")
-    require_named_store(args)
+    require_named_store(args, only_looks=True)
     at_us = microseconds(args.as_of)
     if at_us > clock.now_us():
         raise UsageError(f"--as-of {timestamp(at_us)} has not come yet")
@@ -128,6 +131,7 @@ def _envelope(
             "log_line": shown.revision,
             "denied": [{"rule_id": row["rule_id"], "reason": row["reason"]} for row in shown.denied],
             "unknowable": [{"record_id": one, "reason": "erased"} for one in shown.unknowable],
+            "not_covered": [_NOT_COVERED],
         },
     }
 
@@ -169,6 +173,10 @@ def _say(shown: Shown, style: str) -> None:
     if shown.denied:
         why = ", ".join(sorted({f"{row['reason']} ({row['rule_id']})" for row in shown.denied}))
         warn(f"nothing would have been shown: {why}")
+    elif not any(one.shown for one in shown.judged):
+        note("no record would have been shown")
+    if style in ("table", "jsonl"):
+        note(f"not looked at: {_NOT_COVERED}")
     if shown.unknowable and style in ("table", "jsonl"):
         count = counted(len(shown.unknowable))
         note(f"{count} may have been there and are erased since, so nothing can be said of them")

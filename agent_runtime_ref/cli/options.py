@@ -138,18 +138,20 @@ def opened(args: argparse.Namespace, *, creates: bool = False) -> GovernedMemory
     return GovernedMemory.from_settings(settings, follow_policies=False, must_exist=not creates)
 
 
-def require_named_store(args: argparse.Namespace) -> None:
-    """Return if the command was told which store it changes: by an option, a variable or a settings file.
+def require_named_store(args: argparse.Namespace, *, only_looks: bool = False) -> None:
+    """Return if the command was told which store it is about: by an option, a variable or a settings file.
 
     Raises:
-        UsageError: it was not; the default are seeds that end with the command, so nothing would be changed.
+        UsageError: it was not; the default are seeds that begin and end with the command, so nothing would be
+            changed, and nothing was logged in them that could be looked at.
     """
     from agent_runtime_ref.config import ENVIRONMENT
 
     if names_store(args):
         return
+    what = "looks at what was logged in a store" if only_looks else "changes a store"
     raise UsageError(
-        f"`{args.command}` changes a store, and none is named: name it with --store sqlite:FILE, "
+        f"`{args.command}` {what}, and none is named: name it with --store sqlite:FILE, "
         f"{ENVIRONMENT['store']} or `store` in a runtime.yaml"
     )
 

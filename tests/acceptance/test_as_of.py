@@ -230,3 +230,24 @@ def test_seeds_have_no_past(command: Command) -> None:
     """A store that begins and ends with the command has no earlier instant; one has to be named."""
     words = ("inspect-memory", "--as", "u", "--purpose", "planning", "--as-of", "2023-11-15")
     assert command(*words, "--tenant", TENANT).code == 2
+
+
+def test_nothing_to_show_is_said(story: Story, at: Any) -> None:
+    """Before the first record there is a heading, and a line that says that this is all."""
+    before = timestamp(START_US)
+    story.clock.advance(days=1)
+    story.write("later")
+
+    answer = at(before, "--format", "table")
+
+    assert answer.code == 0
+    assert "no record would have been shown" in answer.err
+
+
+def test_what_a_session_asked_for_is_said_to_be_left_out(story: Story, at: Any) -> None:
+    """Its records have a subject of their own, behind the wall of the principal's."""
+    story.write("a fact")
+    story.moment("now")
+
+    assert "what was asked for in sessions" in at("now").document["as_of"]["not_covered"][0]
+    assert "not looked at: what was asked for in sessions" in at("now", "--format", "table").err

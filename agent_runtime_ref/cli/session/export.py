@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from agent_runtime_ref.exposure import session_export
 
     require_target(args.output)
-    require_named_store(args)
+    require_named_store(args, only_looks=True)
     with reported(), opened(args) as memory:
         memory.look_into_log(caller=reviewer_of(args, args.tenant), tenant_id=args.tenant)
         session = session_export(memory, args.session, args.tenant)

@@ -41,7 +41,8 @@ def add_parser(subparsers: Any) -> None:
             "log, the cursor, which moves when the collector has acknowledged events. An event may arrive\n"
             "twice, under the same agent_memory.event_id. The variables OTEL_* are followed. With jsonl\n"
             "and without --output the report goes to standard error. The exit code is 1 where something\n"
-            "is left or was refused."
+            "is left or was refused, and 0 where OTEL_SDK_DISABLED=true or OTEL_LOGS_EXPORTER=none says\n"
+            "that nothing is to be sent."
         ),
         epilog=example(
             "trace export --store sqlite:memory.db --endpoint http://127.0.0.1:4318",
@@ -192,8 +193,8 @@ def _report_nothing(reader: LogReader, cursor: Cursor, variable: str) -> int:
         for chain in reader.chains()
     )
     print_document({"sent": 0, "pending": pending, "failed": 0, "cut": 0})
-    note(f"nothing is sent: {variable} says so")
-    return DONE
+    note(f"nothing is sent: {variable} says so" + (", and what is pending stays so" if pending else ""))
+    return DONE  # it was switched off, so leaving everything pending is what was asked for
 
 
 def _print_now(documents: Sequence[Any]) -> None:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the exposure and return the exit code."""
     from agent_runtime_ref.exposure import contexts_of
 
-    require_named_store(args)
+    require_named_store(args, only_looks=args.quarantine is None)
     if args.quarantine is None and (args.apply or args.reason):
         raise UsageError("--apply and --reason are about what goes into quarantine: say it with --quarantine")
     if args.apply and args.reason is None:
