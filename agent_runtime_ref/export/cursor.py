@@ -119,7 +119,9 @@ class Cursor:
             try:
                 descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             except OSError as error:
-                raise self._error(f"cannot be opened: {_reason(error)}") from error
+                raise self._error(
+                    f"cannot be opened: {_reason(error)}; name a file of yours with --cursor"
+                ) from error
             try:
                 if not _try_lock(descriptor):
                     raise self._error("another export is under way; one at a time delivers from a log")

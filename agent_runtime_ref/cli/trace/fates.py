@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.cli.options import opened, operator_of
 from agent_runtime_ref.cli.terminal import warn
 from agent_runtime_ref.cli.trace.log_view import Line, Trace, fates_in, layers_with
-from agent_runtime_ref.errors import BundleError, PolicyDeniedError, UsageError
+from agent_runtime_ref.errors import BundleError, DecisionLogError, PolicyDeniedError, UsageError
 
 if TYPE_CHECKING:
     from agent_runtime_ref.replay.why import Judge
@@ -70,7 +70,7 @@ def _is_kept(args: argparse.Namespace) -> bool:
         look = Inspection(principal_id=system_user(), limit=1, record_ids=(args.record,))
         try:
             return bool(memory.inspect(look, caller=operator_of(None)).hits)
-        except PolicyDeniedError:
+        except (PolicyDeniedError, DecisionLogError):
             return True  # nobody can say that it is not there
 
 
@@ -115,7 +115,7 @@ def _look_again(args: argparse.Namespace, traces: Sequence[Trace], found: Sequen
     with opened(argparse.Namespace(**{**vars(args), "log": None})) as memory:
         try:
             judge = _judge(memory)
-        except PolicyDeniedError as refused:
+        except (PolicyDeniedError, DecisionLogError) as refused:
             warn(f"what the log leaves open was not looked up: {refused}")
             return
         with closing(judge):

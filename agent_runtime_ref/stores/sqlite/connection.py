@@ -12,6 +12,8 @@ from agent_runtime_ref.errors import StoreDamagedError, StoreError, StoreForeign
 
 BUSY_TIMEOUT_SECONDS = 30.0
 CACHE_KIB = 8 * 1024
+# For who may only read: verifying and tracing writes nothing, what policies decide about is logged.
+_REMEDY = "make a copy with all files of the store in a folder where this user may write, and name that"
 STATEMENTS_CACHED = 256
 
 # Connections of the parent process, kept for ever: to close one in the child would tamper with the
@@ -81,8 +83,10 @@ class ConnectionPool:
                 self._create()
             elif not self.path.exists():
                 raise StoreError(str(self.path), "the file is gone")
+            how = _read_only(self.path)
             connection = sqlite3.connect(
-                self.path,
+                self.path if how is None else f"{self.path.as_uri()}?{how}",
+                uri=how is not None,
                 timeout=BUSY_TIMEOUT_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,  # close() runs in whatever thread closes the store
@@ -91,7 +95,8 @@ class ConnectionPool:
             try:
                 self._configure(connection)
                 self._prepare(connection)  # before the journal mode: a foreign file is left as it is
-                self._use_wal(connection)
+                if how is None:
+                    self._use_wal(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -104,7 +109,8 @@ class ConnectionPool:
         except FileExistsError:
             return
         except OSError as error:
-            raise StoreError(str(self.path), f"the file cannot be made: {error.strerror}") from error
+            reason = f"the file cannot be made: {(error.strerror or str(error)).lower()}; {_REMEDY}"
+            raise StoreError(str(self.path), reason) from error
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         for pragma in (
@@ -152,6 +158,21 @@ class ConnectionPool:
                     connection.close()
 
 
+def _read_only(path: Path) -> str | None:
+    """Return how SQLite is told to open a file that this user may only read; None where he may write it.
+
+    SQLite reads a file in this journal mode through two more beside it. Where these are not there and cannot
+    be made, nobody has the file open, so it may be taken for one that does not change.
+    """
+    if not path.exists():
+        return None
+    beside = [path.with_name(path.name + end) for end in ("-wal", "-shm")]
+    may_make = os.access(path.parent, os.W_OK)
+    if os.access(path, os.W_OK) and (may_make or all(one.exists() for one in beside)):
+        return None
+    return "mode=ro" if may_make or any(one.exists() for one in beside) else "mode=ro&immutable=1"
+
+
 def _roll_back(connection: sqlite3.Connection) -> None:
     if connection.in_transaction:  # SQLite itself rolls back on some errors, a full disk among them
         connection.execute("ROLLBACK")
@@ -176,4 +197,10 @@ def store_error(path: Path, error: sqlite3.Error) -> StoreError:
         return StoreForeignError(str(path), "is no store: the file is no SQLite database")
     if missing or base == sqlite3.SQLITE_CORRUPT:
         return StoreDamagedError(str(path), str(error))
+    if base == sqlite3.SQLITE_READONLY:
+        return StoreError(str(path), f"this user may only read it; {_REMEDY}")
+    if base == sqlite3.SQLITE_CANTOPEN and _read_only(path) is not None:
+        return StoreError(
+            str(path), f"this user can make no files beside it, which reading it needs; {_REMEDY}"
+        )
     return StoreError(str(path), str(error))

@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError
-from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
+from agent_runtime_ref.errors import DecisionLogError, StoreDamagedError, StoreError
+from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, store_error, translated
 from agent_runtime_ref.telemetry import chain
 
 _READ_AT_ONCE = 1000
@@ -28,7 +28,7 @@ def append(connection: sqlite3.Connection, lines: Sequence[str], path: Path) -> 
     except ValueError as error:
         raise DecisionLogError(str(path), f"its last line is damaged: {error}") from error
     except sqlite3.Error as error:
-        raise DecisionLogError(str(path), str(error)) from error
+        raise DecisionLogError(str(path), str(store_error(path, error).values["problem"])) from error
 
 
 def append_alone(pool: ConnectionPool, lines: Sequence[str]) -> None:
@@ -44,6 +44,8 @@ def append_alone(pool: ConnectionPool, lines: Sequence[str]) -> None:
             append(connection, lines, pool.path)
     except DecisionLogError:
         raise
+    except StoreError as error:
+        raise DecisionLogError(str(pool.path), str(error.values["problem"])) from error
     except Exception as error:  # whatever kept the lines from being durable, the operation must not happen
         raise DecisionLogError(str(pool.path), str(error)) from error
 
