@@ -50,6 +50,7 @@ from agent_runtime_ref.recall.render import render_remote_profile
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.session_state import Sessions, TurnConstraints, in_turn
 from agent_runtime_ref.telemetry import diagnostics
+from agent_runtime_ref.telemetry.agent_spans import describe_turn, turn_failed, turn_span
 from agent_runtime_ref.telemetry.turns import Told, inside
 
 __all__ = ["MESSAGE_CHARACTERS_MAX", "AgentRuntime"]
@@ -165,10 +166,11 @@ class AgentRuntime:
         """
         self._check(message)
         told = Told()
-        with inside(told):
+        with inside(told), turn_span():
             run = self.memory.begin_run(
                 message, caller=caller, purpose=purpose, limit=self._settings.retrieved_limit
             )
+            describe_turn(told.events())
             if not run.is_admitted:
                 return self._result(
                     run, Context(), told, status="denied", error=str(PolicyDeniedError(run.decision))
@@ -277,6 +279,7 @@ class AgentRuntime:
         if failure is None:
             run.completed(payload)
         else:
+            turn_failed(failure)
             run.failed(failure, payload, status)
         self._worker.submit(turn, told=told)
 

@@ -11,6 +11,7 @@ from agent_runtime_ref.agent.tools import ToolAnswer, Tools
 from agent_runtime_ref.config import AgentSettings
 from agent_runtime_ref.enforcement.runs import Run
 from agent_runtime_ref.errors import GovernanceError, ModelError, ToolError
+from agent_runtime_ref.telemetry.agent_spans import model_span, tool_span
 
 __all__ = ["Steps"]
 
@@ -33,9 +34,10 @@ class Steps:
         """
         exchanges: list[Exchange] = []
         for _ in range(self._settings.tool_steps_max + 1):
-            answer = self._model.answer(Request(message, context, self._tools.specs, tuple(exchanges)))
-            if not _is_answer(answer):
-                raise ModelError("malformed", "the model returned something else than an answer")
+            with model_span(self._model.name):
+                answer = self._model.answer(Request(message, context, self._tools.specs, tuple(exchanges)))
+                if not _is_answer(answer):
+                    raise ModelError("malformed", "the model returned something else than an answer")
             if not answer.calls:
                 return answer.text
             exchanges += [self._called(call, context, run, purpose) for call in answer.calls]
@@ -45,7 +47,8 @@ class Steps:
         """Carry out one call; whatever goes wrong in it is told to the model and to the log, not raised."""
         failure: Exception | None = None
         try:
-            answer, status = self._tools.call(call, caller=run.caller, purpose=purpose), "ok"
+            with tool_span(self._tools.known(call.name)):
+                answer, status = self._tools.call(call, caller=run.caller, purpose=purpose), "ok"
         except ToolError as error:
             answer, status, failure = ToolAnswer(str(error)), "refused", error
         except Exception as error:

@@ -63,6 +63,10 @@ class Tools:
                 raise UsageError(f"two tools are called `{name}`; give one of them another name")
         self.specs = tuple(tool.spec for tool in tools)
 
+    def known(self, name: str) -> str:
+        """Return a name that a model gave, where it is that of a tool; else an empty text."""
+        return name if name in self._tools else ""
+
     def call(self, call: ToolCall, *, caller: Caller, purpose: str) -> ToolAnswer:
         """Return what a tool answers.
 

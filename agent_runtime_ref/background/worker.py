@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_runtime_ref.background.candidates import Proposer, conversation_of
 from agent_runtime_ref.background.jobs import CURATION, ENDED, CuratedIn, Curation, Exchanges, Job, jobs_of
@@ -28,6 +29,7 @@ from agent_runtime_ref.errors import (
 )
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.telemetry import diagnostics
+from agent_runtime_ref.telemetry.agent_spans import origin, working_for
 from agent_runtime_ref.telemetry.turns import Told, inside
 
 __all__ = ["ATTEMPTS_MAX", "BackgroundWorker"]
@@ -47,6 +49,7 @@ class _Task:
     pending: Pending
     told: Told = field(default_factory=Told)
     is_held_up: bool = False  # by what passes, the last time it was tried
+    origin: Any = None  # of its spans
 
 
 class BackgroundWorker:
@@ -83,7 +86,7 @@ class BackgroundWorker:
 
     def submit(self, turn: Turn, *, told: Told | None = None) -> None:
         """Take a turn whose reply has left. `told` also gets the events of its work."""
-        self._add(_Task(Waiting(turn, done={ENDED}), self.pending, told or Told()))
+        self._add(_Task(Waiting(turn, done={ENDED}), self.pending, told or Told(), origin=origin()))
 
     def take_over(self, files: Iterable[PendingFile]) -> int:
         """Take the turns that wait in files of processes that died, and return how many there were."""
@@ -209,7 +212,7 @@ class BackgroundWorker:
         """Do what is left of a turn; say whether nothing is, or nothing can be."""
         turn = task.waiting.turn
         failures: list[tuple[str, Exception]] = []
-        with inside(task.told):
+        with inside(task.told), working_for(task.origin):
             for name, job in self._jobs:
                 if name in task.waiting.done:
                     continue

@@ -18,6 +18,8 @@ SCOPE = "agent_runtime_ref"
 OPERATION_NAME = "gen_ai.operation.name"
 CONVERSATION_ID = "gen_ai.conversation.id"
 AGENT_ID = "gen_ai.agent.id"
+REQUEST_MODEL = "gen_ai.request.model"
+TOOL_NAME = "gen_ai.tool.name"
 MEMORY_RECORD_ID = "gen_ai.memory.record.id"
 MEMORY_RECORD_COUNT = "gen_ai.memory.record.count"
 ERROR_TYPE = "error.type"
@@ -29,6 +31,7 @@ RULE_ID = f"{EVENT_NAME_PREFIX}rule_id"
 EVENT_TYPE = f"{EVENT_NAME_PREFIX}event_type"
 TRACE_ID = f"{EVENT_NAME_PREFIX}trace_id"
 REDACTED_FIELDS = f"{EVENT_NAME_PREFIX}redacted_fields"
+INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
 LOG = f"{EVENT_NAME_PREFIX}log"
 
 
@@ -81,9 +84,11 @@ def prometheus_name(name: str) -> str:
 
 
 _ATTRIBUTES = (
-    Attribute(OPERATION_NAME, "string", "what the call is in the GenAI convention of memory"),
+    Attribute(OPERATION_NAME, "string", "what the call is in the GenAI conventions of memory and of agents"),
     Attribute(CONVERSATION_ID, "string", "the session, where there is one"),
     Attribute(AGENT_ID, "string", "the agent, where the caller names one"),
+    Attribute(REQUEST_MODEL, "string", "the model, as the application calls it"),
+    Attribute(TOOL_NAME, "string", "the tool, where there is one of the name that the model gave"),
     Attribute(MEMORY_RECORD_ID, "string", "the record, where the call is about one"),
     Attribute(MEMORY_RECORD_COUNT, "int", "how many records were shown, kept or removed"),
     Attribute(ERROR_TYPE, "string", "the class of the error that reached the caller, or of its cause"),
@@ -117,6 +122,19 @@ SPANS = (
     Span("delete_memory", ("delete", "reject"), _OF_EVERY_SPAN),
 )
 OPERATIONS: Mapping[str, str] = {operation: span.name for span in SPANS for operation in span.operations}
+
+# What a metric calls the decision about a turn, which is made before any gate is asked.
+PRECHECK = "precheck"
+METRIC_OPERATIONS = (*OPERATIONS, PRECHECK)
+OTHER = "other"  # any operation that is none of these
+
+_OF_A_TURN = (OPERATION_NAME, CONVERSATION_ID, AGENT_ID, DECISION_ID, EFFECT, ERROR_TYPE)
+# A span is called by its operation, and behind it the model or the tool.
+AGENT_SPANS = (
+    Span(INVOKE_AGENT, (), _OF_A_TURN),
+    Span(CHAT, (), (OPERATION_NAME, REQUEST_MODEL, ERROR_TYPE)),
+    Span(EXECUTE_TOOL, (), (OPERATION_NAME, TOOL_NAME, ERROR_TYPE)),
+)
 
 DECISIONS = Metric(
     f"{EVENT_NAME_PREFIX}decisions", "counter", "{decision}", "decisions of the policies", (OPERATION, EFFECT)
@@ -170,5 +188,10 @@ def event_attributes() -> Mapping[str, tuple[str, ...]]:
 def names() -> Iterator[str]:
     """Every name of an attribute, a span or a metric, each once."""
     yield from dict.fromkeys(
-        (*ATTRIBUTES, *event_attributes(), *(span.name for span in SPANS), *(one.name for one in METRICS))
+        (
+            *ATTRIBUTES,
+            *event_attributes(),
+            *(span.name for span in (*SPANS, *AGENT_SPANS)),
+            *(one.name for one in METRICS),
+        )
     )

@@ -19,7 +19,7 @@ from agent_runtime_ref.telemetry import diagnostics
 from agent_runtime_ref.telemetry.events import CATALOGUE, Event
 
 RULES_MAX = 200
-OTHER = "other"
+OTHER = names.OTHER
 _RULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}\Z")
 _EFFECTS = frozenset({"allow", "deny", "quarantine"})
 # What an event that tells of a decision was about, where no field of it says so.
@@ -27,9 +27,9 @@ _OPERATIONS = {
     "retrieval": "search",
     "memory_write_decision": "write",
     "memory_forgotten": "delete",
-    "policy_precheck": "precheck",
+    "policy_precheck": names.PRECHECK,
 }
-_KNOWN_OPERATIONS = frozenset((*names.OPERATIONS, "precheck"))
+_KNOWN_OPERATIONS = frozenset(names.METRIC_OPERATIONS)
 
 Lag = Callable[[], Mapping[str, int]]
 Depth = Callable[[], int]

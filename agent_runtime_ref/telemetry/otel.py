@@ -17,6 +17,7 @@ from typing import Any
 
 from agent_runtime_ref.telemetry import conventions as names
 from agent_runtime_ref.telemetry import metrics
+from agent_runtime_ref.telemetry.agent_spans import links
 from agent_runtime_ref.telemetry.events import CATALOGUE, EVENT_NAME_PREFIX, Event
 from agent_runtime_ref.telemetry.spans import current_ids
 
@@ -44,14 +45,18 @@ def gate_span(operation: str) -> Iterator[None]:
 
 @contextmanager
 def _spanned(operation: str) -> Iterator[None]:
-    trace = sys.modules.get("opentelemetry.trace")
+    trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None:
         yield
         return
     name = names.OPERATIONS.get(operation, "search_memory")
     attributes = {names.OPERATION_NAME: name, names.OPERATION: operation}
     with trace.get_tracer(names.SCOPE).start_as_current_span(
-        name, attributes=attributes, record_exception=False, set_status_on_exception=False
+        name,
+        attributes=attributes,
+        links=links(trace),
+        record_exception=False,
+        set_status_on_exception=False,
     ) as span:
         token = _SPAN.set(span)
         try:
