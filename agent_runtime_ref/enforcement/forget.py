@@ -24,7 +24,11 @@ from agent_runtime_ref.telemetry.otel import gate_span
 NOT_COVERED = (
     "backups and copies of the store that were made before",
     "what was already sent to a collector, a prompt or a model",
-    "principal ids in the decision log where they are not the subject of the call",
+    (
+        "principal ids in the decision log where they are not the subject of the call, as in calls without"
+        " one and in those about a session's constraints and turns; they tell whose the other lines of their"
+        " trace are"
+    ),
     "source, kind and provenance of the forgotten records in the decision log",
     "keyed digests of the forgotten content, kept so that it is not learned again",
     "keyed digests of who wrote the records that wait in quarantine, kept until these are reviewed",

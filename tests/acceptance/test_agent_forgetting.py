@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer
 from agent_runtime_ref.background import BackgroundWorker, Turn
 from agent_runtime_ref.errors import StoreError
+from agent_runtime_ref.session_state import Sessions
 from tests.support import caller, candidate
 from tests.turns import Scripted, payloads, told
 
@@ -102,3 +105,31 @@ def test_a_turn_whose_mark_cannot_be_asked_for_fails_and_is_told(
     assert "run_failed" in told(result)
     assert payloads(result, "run_failed")[0]["error.type"] == "StoreError"
     assert memory.recall("tickets", caller=caller()).hits == ()
+
+
+def test_what_a_turn_leaves_of_a_forgotten_name_is_what_the_receipt_says(
+    memory: GovernedMemory, tmp_path: Path
+) -> None:
+    """As the subject she is a digest; as who asked about her session's constraints she is named."""
+    who = caller(subject="user-42")
+    sessions = Sessions(memory, folder=tmp_path)
+    with AgentRuntime.open(memory, model=Scripted(Answer("ok")), sessions=sessions) as runtime:
+        for message in ("No plastic this time", "and now?"):
+            runtime.run(message, caller=who)
+            assert runtime.drain()
+    receipt = memory.forget(subject="user-42", caller=who)
+
+    lines = [json.loads(line) for read in (False, True) for line in memory.log_lines(read=read)]
+    decisions = [one for one in lines if one["type"] == "decision" and one["input"]["operation"] != "delete"]
+    named = [one for one in decisions if one["requested_by"] == "user-42"]
+    assert named
+    assert len(named) < len(decisions)
+    assert all(_is_of_a_session(one) for one in named)
+    assert not any(_is_of_a_session(one) for one in decisions if one not in named)
+    assert any("in those about a session's constraints and turns" in line for line in receipt.not_covered)
+
+
+def _is_of_a_session(decision: dict[str, Any]) -> bool:
+    asked = decision["input"]
+    sources = [one["source"] for one in asked["candidates"]] or asked.get("query", {}).get("sources")
+    return bool(sources == ["session_state"])

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 _CLASSES = ("short_term", "long_term", "profile")
 _NOT_COVERED = (
-    "the decision log, where the user stands under a pseudonym",
+    (
+        "the decision log, where the user stands under a pseudonym, and as a principal by his name where the"
+        " call had another subject, as those about sessions have"
+    ),
     "without the role operator: older wordings, what expired, and what waits for its review",
     "backups, and stores that the command was not told of",
     "turns that wait to be worked on, beside the memory of the agent",
