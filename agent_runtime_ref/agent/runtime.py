@@ -172,9 +172,9 @@ class AgentRuntime:
             )
             describe_turn(told.events())
             if not run.is_admitted:
-                return self._result(
-                    run, Context(), told, status="denied", error=str(PolicyDeniedError(run.decision))
-                )
+                refused = str(run.failure or PolicyDeniedError(run.decision))
+                status = "denied" if run.failure is None else "failed"
+                return self._result(run, Context(), told, status=status, error=refused)
             return self._admitted(message, run, told, purpose)
 
     def drain(self, timeout_seconds: float | None = None) -> bool:
@@ -213,7 +213,10 @@ class AgentRuntime:
             with in_turn(asked.state, asked.standing), in_session(str(run.caller.session_id)):
                 reply = self._steps.reply(message, context, run, purpose=purpose)
         except DecisionLogError:
-            raise  # nothing more can be told; what waits in the file is, when the log is there again
+            # Nothing more can be told now, so no reply leaves; when the log is there again it is told.
+            turn = self._turn(message, "", "failed", run, purpose, context, mark)
+            self._worker.submit(turn, told=told, untold=self._keep(turn, run, context))
+            raise
         except Exception as error:
             failure = error
         except BaseException as error:
@@ -276,11 +279,15 @@ class AgentRuntime:
         """Write down how a turn ended, first for the worker of whatever process, then in the log."""
         turn = self._turn(message, reply, status, run, purpose, context, mark)
         payload = self._keep(turn, run, context)
-        if failure is None:
-            run.completed(payload)
-        else:
-            turn_failed(failure)
-            run.failed(failure, payload, status)
+        try:
+            if failure is None:
+                run.completed(payload)
+            else:
+                turn_failed(failure)
+                run.failed(failure, payload, status)
+        except StoreError:
+            self._worker.submit(turn, told=told, untold=payload)
+            raise
         self._worker.submit(turn, told=told)
 
     def _keep(self, turn: Turn, run: Run, context: Context) -> dict[str, Any]:
@@ -321,7 +328,7 @@ class AgentRuntime:
         reply: str = "",
         error: str | None = None,
     ) -> TurnResult:
-        was_built = status != "denied"
+        was_built = run.is_admitted
         text = context.rendered() if was_built else ""
         caller, decision_id = run.caller, run.decision.decision_id
         assert caller.trace_id is not None

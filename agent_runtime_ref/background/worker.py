@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,9 +84,16 @@ class BackgroundWorker:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
-    def submit(self, turn: Turn, *, told: Told | None = None) -> None:
-        """Take a turn whose reply has left. `told` also gets the events of its work."""
-        self._add(_Task(Waiting(turn, done={ENDED}), self.pending, told or Told(), origin=origin()))
+    def submit(
+        self, turn: Turn, *, told: Told | None = None, untold: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take a turn whose reply has left. `told` also gets the events of its work.
+
+        Where it could not be told how the turn ended, no reply left; then it has that told too, with what is
+        `untold` of its context.
+        """
+        waiting = Waiting(turn, done={ENDED}) if untold is None else Waiting(turn, untold)
+        self._add(_Task(waiting, self.pending, told or Told(), origin=origin()))
 
     def take_over(self, files: Iterable[PendingFile]) -> int:
         """Take the turns that wait in files of processes that died, and return how many there were."""

@@ -19,7 +19,7 @@ from agent_runtime_ref.enforcement.attributes import subjects_named
 from agent_runtime_ref.enforcement.read import PATH, Question, ReadGate
 from agent_runtime_ref.enforcement.recorder import Call, Recorder
 from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling, read_refusals
-from agent_runtime_ref.errors import EngineFailureError
+from agent_runtime_ref.errors import DecisionLogError, EngineFailureError, StoreError
 from agent_runtime_ref.telemetry.events import Event
 from agent_runtime_ref.telemetry.words import Words
 
@@ -31,6 +31,7 @@ _LAYERS = ("static", "session", "retrieved", "tool")
 # What `Run.built_payload` returns. What a file says beside it, such as another principal, is not believed.
 _BUILT = (*(f"{name}_items" for name in _LAYERS), "record_ids", "context_digest", "left_out")
 _DIGEST = re.compile(r"hmac:[0-9a-f]{32}\Z")  # what `Words` made of a word; made again it would be another
+_NOT_PERMITTED = {"rule_id": "GATE", "reason": "not_permitted"}
 _Admitted = tuple[Question, Ruling]
 
 
@@ -79,6 +80,7 @@ class Run:
         decision: Decision,
         admitted: _Admitted | None,
         log_seq: int = 0,
+        failure: StoreError | None = None,
     ) -> None:
         self._gate = gate
         self._call = call
@@ -86,6 +88,7 @@ class Run:
         self._retrieved: RetrievalResult | None = None
         self.caller = caller  # with the trace and session under which every gate of the turn is asked
         self.decision = decision
+        self.failure = failure  # of the store, where nobody could be asked for the precheck
         self.turn_id = gate.ids.new("turn")
         self.at_us = call.at_us
         self.log_seq = log_seq  # of the log line that tells of its admission
@@ -176,6 +179,14 @@ class RunGate:
             DecisionLogError: the decision could not be written down.
         """
         request = self._identified(request)
+        try:
+            return self._begun(request)
+        except DecisionLogError:
+            raise
+        except StoreError as failure:
+            return self._without_store(request, failure)
+
+    def _begun(self, request: RunRequest) -> Run:
         query = self._query(request)
         question = self.reads.question(query, caller=request.caller, text=request.text)
         start = self._event(question.call, "run_start", None, {"purpose": self.words.safe(request.purpose)})
@@ -253,11 +264,32 @@ class RunGate:
         self.keep(call, self._refusal(call, told.decision))
         return Run(self, call, request.caller, told.decision, None)
 
-    def _refusal(self, call: Call, decision: Decision) -> list[Event]:
+    def _without_store(self, request: RunRequest, failure: StoreError) -> Run:
+        """Write down that a turn went no further than its beginning: what is to be asked needs the store."""
+        caller = request.caller
+        try:
+            about = subjects_named(caller, caller.subject)
+            call = self.recorder.call(
+                caller, "search", trace_id=caller.trace_id, session_id=caller.session_id, subjects=about
+            )
+            decision = self.recorder.decision(call, "deny", [_NOT_PERMITTED])
+            start = self._event(call, "run_start", None, {"purpose": self.words.safe(request.purpose)})
+            self.keep(call, [start])
+            self.recorder.store_failure(call, failure)
+            self.keep(call, self._refusal(call, decision, failure))
+        except DecisionLogError:
+            raise
+        except StoreError as again:
+            problem = f"the store fails too: {again.values['problem']}"
+            raise DecisionLogError(again.values["store"], problem) from failure
+        return Run(self, call, caller, decision, None, failure=failure)
+
+    def _refusal(self, call: Call, decision: Decision, failure: StoreError | None = None) -> list[Event]:
         check = {"action": "deny", "reason": next(iter(decision.reasons), "not_permitted")}
+        ended = {"status": "denied" if failure is None else "failed", **_failure(failure)}
         return [
             self._event(call, "policy_precheck", decision, check, decides=True),
-            self._event(call, "run_failed", decision, {"status": "denied"}),
+            self._event(call, "run_failed", decision, ended),
         ]
 
     def _identified(self, request: RunRequest) -> RunRequest:
