@@ -281,7 +281,7 @@ class RunGate:
             raise
         except StoreError as again:
             problem = f"the store fails too: {again.values['problem']}"
-            raise DecisionLogError(again.values["store"], problem) from failure
+            raise DecisionLogError(str(again.values["store"]), problem) from failure
         return Run(self, call, caller, decision, None, failure=failure)
 
     def _refusal(self, call: Call, decision: Decision, failure: StoreError | None = None) -> list[Event]:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["OUTCOMES", "Curated", "Curation", "default_curation"]
 
 # added: nothing stood there · repeated: something did, and is surer now · kept: an inference, and what the
-# user stated stands · contradicted: by a later finding of the same call · quarantined, refused: by the policy
-# · invalid: it was no preference
-OUTCOMES = ("added", "repeated", "kept", "contradicted", "quarantined", "refused", "invalid")
+# user stated stands · contradicted: by a later finding of the same call · forgotten: its user took it back
+# after it was said · quarantined, refused: by the policy · invalid: it was no preference
+OUTCOMES = ("added", "repeated", "kept", "contradicted", "forgotten", "quarantined", "refused", "invalid")
 
 
 @dataclass(frozen=True, slots=True)

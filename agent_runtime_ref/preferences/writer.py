@@ -8,6 +8,7 @@ the curator takes, and the write policy demands the role that the writer puts on
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from agent_runtime_ref.preferences.curation import Curated
 from agent_runtime_ref.preferences.identity import is_anonymous
 from agent_runtime_ref.preferences.keys import Key
 from agent_runtime_ref.preferences.preference import MEMORY_CLASS, PURPOSE, candidate_of, is_hard, is_stated
+from agent_runtime_ref.telemetry import turns
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -162,13 +164,16 @@ class PreferenceWriter:
         wanted = [str(one) for named in taken.named for one in (named.key, *named.others)]
         curator = replace(caller, roles=(*caller.roles, ROLE))
         drafts: dict[str, _Draft] = {}
+        gone: frozenset[str] = frozenset()
 
         def revise(found: Mapping[str, MemoryRecord], now_us: int) -> Revisions:
+            nonlocal gone
             drafts.clear()
-            return _revisions(taken, found, drafts, instant(now_us))
+            gone = _taken_back(taken.named, memory, caller)  # each time: perhaps that is what changed
+            return _revisions(taken, found, drafts, gone, instant(now_us))
 
         revised = memory.revise(MEMORY_CLASS, wanted, revise, caller=curator, purpose=PURPOSE)
-        return _curated(taken.named, drafts, {one.candidate.key: one for one in revised})
+        return _curated(taken.named, drafts, gone, {one.candidate.key: one for one in revised})
 
 
 def _named(finding: Finding) -> _Named:
@@ -181,14 +186,29 @@ def _named(finding: Finding) -> _Named:
     return _Named(finding, key, (key.opposite, *others))
 
 
+def _taken_back(named: Sequence[_Named], memory: GovernedMemory, caller: Caller) -> frozenset[str]:
+    """Return the keys that were forgotten after the turn was said that is being kept."""
+    said = turns.said()
+    if said is None:
+        return frozenset()
+    return memory.taken_back([str(one.key) for one in named], since_us=said.at_us, caller=caller)
+
+
 def _revisions(
-    taken: _Taken, found: Mapping[str, MemoryRecord], drafts: dict[str, _Draft], now: datetime
+    taken: _Taken,
+    found: Mapping[str, MemoryRecord],
+    drafts: dict[str, _Draft],
+    gone: frozenset[str],
+    now: datetime,
 ) -> Revisions:
     """Return what follows from the findings, taken one after the other, and leave the drafts in `drafts`."""
-    kept = 0
+    counted: Counter[str] = Counter()
     for number, (finding, key, others) in enumerate(taken.named):
+        if str(key) in gone:
+            counted["forgotten"] += 1
+            continue
         if not finding.stated and any(_is_stated(str(one), found, drafts) for one in (key, key.opposite)):
-            kept += 1  # an inference takes nothing away that was said, and weakens it in nothing
+            counted["kept"] += 1  # an inference takes nothing away that was said, and weakens it in nothing
             continue
         text = str(key)
         draft = _drafted(finding, drafts.pop(text, None), found.get(text), now)
@@ -202,7 +222,7 @@ def _revisions(
         Revision(taken.candidate(text, draft), draft.outcome, tuple(draft.contradicts))
         for text, draft in drafts.items()
     ]
-    return Revisions(tuple(revisions), {"kept": kept} if kept else {}, tuple(drafts))
+    return Revisions(tuple(revisions), dict(counted), tuple(drafts))
 
 
 def _is_stated(key: str, found: Mapping[str, MemoryRecord], drafts: Mapping[str, _Draft]) -> bool:
@@ -234,7 +254,10 @@ def _surer(confidence: float) -> float:
 
 
 def _curated(
-    named: Sequence[_Named], drafts: Mapping[str, _Draft], revised: Mapping[str | None, Revised]
+    named: Sequence[_Named],
+    drafts: Mapping[str, _Draft],
+    gone: frozenset[str],
+    revised: Mapping[str | None, Revised],
 ) -> tuple[Curated, ...]:
     """Return what became of each finding; of those that went into one record, each is told the same."""
     told = []
@@ -243,7 +266,8 @@ def _curated(
         mine = [text for text, draft in drafts.items() if number in draft.findings]
         if not mine:
             # Stated things stand against an inference; else a later finding of this call took its place.
-            told.append(Curated(key, "contradicted" if one.finding.stated else "kept"))
+            stands = "contradicted" if one.finding.stated else "kept"
+            told.append(Curated(key, "forgotten" if key in gone else stands))
             continue
         became = revised[key]
         effect = became.decision.effect

@@ -108,6 +108,13 @@ class GovernedMemory(OpenedMemory):
         self._check(caller, what, Meant, "what")
         return self._gates.revisions.remove(what, caller=caller)
 
+    def taken_back(self, keys: Sequence[str], *, since_us: int, caller: Caller) -> frozenset[str]:
+        """Return those of `keys` whose records the caller's subject has had removed later than `since_us`."""
+        from agent_runtime_ref.enforcement.taken_back import taken_back
+
+        self._check(caller)
+        return taken_back(self._gates, keys, since_us, caller)
+
     def recall(
         self,
         text: str,
