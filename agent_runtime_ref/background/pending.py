@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,10 +26,11 @@ from agent_runtime_ref.telemetry import diagnostics
 
 __all__ = ["Pending", "PendingFile", "Unkept", "Waiting", "forget_waiting", "taken_over"]
 
-_SUFFIX = ".pending"
+SUFFIX = ".pending"
 _DAMAGED = ".damaged"
-_ATTEMPTS = 5
-_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, GovernanceError)
+_ATTEMPTS = 50
+_ATTEMPT_SECONDS = 0.002
+NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, GovernanceError)
 
 
 @dataclass(slots=True)
@@ -47,6 +49,10 @@ class Waiting:
 class Pending(Protocol):
     """Where it is written down which turns still have work to be done."""
 
+    @property
+    def path(self) -> Path | None:
+        """The file, also before it is made; None where there is none."""
+
     def put(self, turn: Turn, built: Mapping[str, Any] | None) -> None:
         """Write down a turn as it stands now; a later one of the same id takes its place."""
 
@@ -59,12 +65,20 @@ class Pending(Protocol):
     def aside(self, waiting: Waiting) -> Pending:
         """Write a turn down in a place of its own, for the next process; it is left here unfinished."""
 
+    def anew(self) -> Pending:
+        """Return a place of its own for a forked child."""
+
+    def let_go(self) -> None:
+        """Forget the file in a forked child; it stays the parent's."""
+
     def close(self) -> None:
         """Give the file up; it goes where nothing waits in it."""
 
 
 class Unkept:
     """For a store that ends with the process: what waits ends with it too."""
+
+    path = None
 
     def put(self, turn: Turn, built: Mapping[str, Any] | None) -> None:
         """Keep nothing."""
@@ -78,6 +92,13 @@ class Unkept:
     def aside(self, waiting: Waiting) -> Pending:
         """Keep nothing."""
         return self
+
+    def anew(self) -> Pending:
+        """Keep nothing."""
+        return self
+
+    def let_go(self) -> None:
+        """Hold nothing."""
 
     def close(self) -> None:
         """Hold nothing."""
@@ -98,7 +119,7 @@ class PendingFile:
     @classmethod
     def in_folder(cls, folder: Path, ids: Ids) -> PendingFile:
         """Return a file of its own for this process."""
-        return cls(folder / (ids.new("proc") + _SUFFIX))
+        return cls(folder / (ids.new("proc") + SUFFIX))
 
     def put(self, turn: Turn, built: Mapping[str, Any] | None) -> None:
         """Write down a turn as it stands now.
@@ -133,8 +154,22 @@ class PendingFile:
 
     def aside(self, waiting: Waiting) -> PendingFile:
         """Return the file of this turn alone, written now or when it was put aside before."""
-        path = self.path.with_name(waiting.turn.turn_id + _SUFFIX)
+        path = self.path.with_name(waiting.turn.turn_id + SUFFIX)
         return self if path == self.path else _copied(waiting, path)
+
+    def anew(self) -> PendingFile:
+        """Return a file of its own for a forked child."""
+        return PendingFile(self.path.with_name(f"{self.path.stem}-{os.getpid()}{SUFFIX}"))
+
+    def let_go(self) -> None:
+        """Close the file in a forked child; it stays the parent's, and locked.
+
+        Left open it would be locked for as long as the child lives, and nobody could take over what a dead
+        parent left.
+        """
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def drop(self, dropped: Collection[str]) -> None:
         """Throw turns away, their words too; what waits besides is put into files of its own first."""
@@ -149,7 +184,7 @@ class PendingFile:
     def _beside(self, waiting: Waiting) -> PendingFile:
         """Return a file of a turn alone that is not this one, even where this one is of that turn alone."""
         aside = self.aside(waiting)
-        name = f"{waiting.turn.turn_id}-kept{_SUFFIX}"
+        name = f"{waiting.turn.turn_id}-kept{SUFFIX}"
         return _copied(waiting, self.path.with_name(name)) if aside is self else aside
 
     def close(self) -> None:
@@ -196,15 +231,14 @@ def _made(path: Path) -> int:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileNotFoundError):  # another process has just removed the folder, which was empty
                 descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-                break
-        else:
-            raise FileNotFoundError(errno.ENOENT, "its folder goes again and again")
+                # Before it is locked it looks like that of a process that died, and may have been removed.
+                if _locked(descriptor) and _is_still(path, descriptor):
+                    return descriptor
+                os.close(descriptor)
+                time.sleep(_ATTEMPT_SECONDS)
+        raise OSError(errno.EBUSY, "others take it away again and again")
     except OSError as error:
         raise _unkept(path, error) from error
-    if not _locked(descriptor):
-        os.close(descriptor)
-        raise _unkept(path, OSError(errno.EBUSY, "another process holds the file"))
-    return descriptor
 
 
 def _unkept(path: Path, error: OSError) -> StoreError:
@@ -215,7 +249,7 @@ def taken_over(folder: Path) -> Iterator[PendingFile]:
     """Yield the files of processes that died, locked, each with the turns that wait in it."""
     if not folder.is_dir():
         return
-    for path in sorted(folder.glob("*" + _SUFFIX)):
+    for path in sorted(folder.glob("*" + SUFFIX)):
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
         except OSError:
@@ -268,8 +302,8 @@ def _found(path: Path) -> list[Waiting]:
     # The last line is empty, or was being written when the process died: then nothing was promised by it.
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            _apply(waiting, json.loads(line))
-        except _NOT_OURS:
+            applied(waiting, json.loads(line))
+        except NOT_OURS:
             damaged.append(line + b"\n")
     if damaged:
         aside = path.with_suffix(_DAMAGED)
@@ -280,7 +314,12 @@ def _found(path: Path) -> list[Waiting]:
     return list(waiting.values())
 
 
-def _apply(waiting: dict[str, Waiting], entry: Mapping[str, Any]) -> None:
+def applied(waiting: dict[str, Waiting], entry: Mapping[str, Any]) -> None:
+    """Change what waits as a line of a file says.
+
+    Raises:
+        one of `NOT_OURS`: it is no line of ours.
+    """
     if "turn" in entry:
         turn = turn_of(entry["turn"])
         before = waiting.get(turn.turn_id)

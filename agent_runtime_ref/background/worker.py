@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_runtime_ref.background.candidates import Proposer, conversation_of
+from agent_runtime_ref.background.elsewhere import waits_elsewhere
 from agent_runtime_ref.background.jobs import CURATION, ENDED, CuratedIn, Curation, Exchanges, Job, jobs_of
-from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting
+from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting, taken_over
 from agent_runtime_ref.background.turn import Turn
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.errors import (
@@ -37,6 +39,7 @@ __all__ = ["ATTEMPTS_MAX", "BackgroundWorker"]
 ATTEMPTS_MAX = 5
 # More turns than that wait only where the work is slower than the answers; then an answer waits too.
 WAITING_MAX = 1_000
+LOOK_AGAIN_SECONDS = 0.02  # at what another process does, which tells nobody when it is done
 # These pass: what failed by them is not told apart from what was never begun, and waits as long as it takes.
 _PASSING = (EngineFailureError, SessionStateError, StoreError, WriteInterruptedError)
 
@@ -111,15 +114,26 @@ class BackgroundWorker:
 
         What its user said goes before what others said. A curation that failed by itself is not waited for:
         a judge that fails changes nothing. Where a store or an engine keeps it from being done, it is not.
+        What another process over the same store was told is waited for too, and taken over if that died.
         """
-        with self._changed:
-            self._own()
-            if self._thread is threading.current_thread():
+        until = time.monotonic() + timeout_seconds
+        while True:
+            if threading.current_thread() is self._thread:
                 return True  # work behind a reply would wait for itself
-            if self._unheard(caller):
-                self._hasten(caller)
-                self._changed.wait_for(lambda: not self._unheard(caller, tried=True), timeout_seconds)
-            return not self._unheard(caller)
+            self._take_over_orphans()
+            with self._changed:
+                self._own()
+                if self._unheard(caller):
+                    self._hasten(caller)
+                    left = until - time.monotonic()
+                    self._changed.wait_for(lambda: not self._unheard(caller, tried=True), max(0.0, left))
+                if self._unheard(caller):
+                    return False
+            if not self._is_unheard_elsewhere(caller):
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(LOOK_AGAIN_SECONDS)
 
     def drain(self, timeout_seconds: float | None = None) -> bool:
         """Wait until nothing is left to do, and return whether that is so: what failed is tried once more."""
@@ -156,6 +170,24 @@ class BackgroundWorker:
             for task in (*waiting, *held_up)
         )
 
+    def _take_over_orphans(self) -> None:
+        if self.pending.path is not None:
+            self.take_over(taken_over(self.pending.path.parent))
+
+    def _is_unheard_elsewhere(self, caller: Caller) -> bool:
+        """Say whether another process still has to curate an answered turn of the thread."""
+        path = self.pending.path
+        if path is None or all(name != CURATION for name, _ in self._jobs):
+            return False
+
+        def is_meant(waiting: Waiting) -> bool:
+            turn = waiting.turn
+            # What is under way runs beside this turn; what was tried in vain failed by itself.
+            is_settled = CURATION in waiting.done or waiting.attempts > 0 or turn.status == "interrupted"
+            return not is_settled and _thread_of(turn.caller) == _thread_of(caller)
+
+        return waits_elsewhere(path.parent, path, is_meant)
+
     def _hasten(self, caller: Caller) -> None:
         """Put what a user said before the rest, in its order, and have what failed of it tried again."""
         user = _thread_of(caller)[:2]
@@ -178,11 +210,14 @@ class BackgroundWorker:
     def _own(self) -> None:
         """Begin anew in a forked child: its parent has the thread, and does what was on the list."""
         if os.getpid() != self._pid:
+            for pending in {task.pending for task in (*self._tasks, *self._failed, *self._aside)}:
+                pending.let_go()
+            self.pending.let_go()
             self._tasks.clear()
             self._failed.clear()
             self._aside.clear()
             self._current, self._thread, self._pid = None, None, os.getpid()
-            self.pending = Unkept()
+            self.pending = self.pending.anew()
 
     def _started(self) -> None:
         if self._thread is None:

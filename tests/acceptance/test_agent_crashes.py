@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import AgentRuntime, GovernedMemory
+from agent_runtime_ref.agent import Answer, Request
 from agent_runtime_ref.background import BackgroundWorker, Turn, taken_over
 from agent_runtime_ref.background.pending import PendingFile, forget_waiting
 from agent_runtime_ref.background.places import pending_folder
@@ -22,6 +23,7 @@ from agent_runtime_ref.background.worker import ATTEMPTS_MAX
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller, candidate
+from tests.turns import Scripted
 
 MESSAGE = "Where do support tickets go?"
 
@@ -162,6 +164,23 @@ def test_what_the_curator_kept_is_not_kept_twice(tmp_path: Path) -> None:
 
     assert twice.confidence == pytest.approx(once.confidence + 0.2)
     assert once.confidence < 0.7
+
+
+def test_a_living_process_takes_over_what_was_said_in_a_thread(tmp_path: Path) -> None:
+    """Whoever goes on in the thread of a killed process is held to what was said there, without a restart."""
+    url, seen = f"sqlite:{tmp_path / 'memory'}", []
+
+    def answers(request: Request) -> Answer:
+        seen.append(request.context.rendered())
+        return Answer("yes")
+
+    with GovernedMemory.open(url) as memory, AgentRuntime.open(memory, model=Scripted(answers)) as runtime:
+        killed(url, "curation", "No plastic, please.")
+        result = runtime.run("And which box?", caller=caller())
+        assert runtime.drain()
+
+    assert result.status == "complete", result.error
+    assert "<session_constraints>" in seen[0]
 
 
 def test_a_person_forgotten_after_the_crash_stays_forgotten(tmp_path: Path) -> None:
