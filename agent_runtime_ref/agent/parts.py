@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from agent_runtime_ref.agent.models import Model, OfflineModel
-from agent_runtime_ref.background import Curation
+from agent_runtime_ref.background import BackgroundWorker, Curation, Proposer
+from agent_runtime_ref.background.places import pending_of
 from agent_runtime_ref.config import AgentSettings
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.session_state import Sessions
 
-__all__ = ["curator_over", "model_of"]
+__all__ = ["curator_over", "model_of", "worker_over"]
 
 _ENDPOINT = "agent.model.endpoint"
 
@@ -24,6 +25,25 @@ def curator_over(memory: GovernedMemory, sessions: Sessions, preferences: Prefer
 
     judge = ModelJudge.from_environment()
     return Curator(memory, judge=judge, sessions=sessions, preferences=preferences)
+
+
+def worker_over(
+    memory: GovernedMemory,
+    curation: Curation,
+    preferences: PreferenceStore,
+    *,
+    exchanges: Sessions | None,
+    propose: Proposer,
+) -> BackgroundWorker:
+    """Return the worker of a runtime; exchanges are kept where `exchanges` are named."""
+    return BackgroundWorker(
+        memory,
+        curation=curation,
+        curated_in=preferences.memory_of,
+        exchanges=exchanges,
+        propose=propose,
+        pending=pending_of(memory),
+    )
 
 
 def model_of(settings: AgentSettings) -> Model:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from agent_runtime_ref.agent.layers import Context, Item, Layer, retrieved_items
 from agent_runtime_ref.agent.models import Model
-from agent_runtime_ref.agent.parts import curator_over, model_of
+from agent_runtime_ref.agent.parts import curator_over, model_of, worker_over
 from agent_runtime_ref.agent.preferences import PreferenceLayer, preferences_over
 from agent_runtime_ref.agent.result import TurnResult
 from agent_runtime_ref.agent.session import SessionLayer, StandingOf
@@ -30,7 +30,7 @@ from agent_runtime_ref.background import (
     conversation_of,
     taken_over,
 )
-from agent_runtime_ref.background.places import pending_folder, pending_of
+from agent_runtime_ref.background.places import pending_folder
 from agent_runtime_ref.config import AgentSettings, Settings, load_settings
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.contracts.arguments import each_of
@@ -131,15 +131,8 @@ class AgentRuntime:
             liked = PreferenceLayer(preferences)
             session = SessionLayer(sessions or Sessions(opened), standing or liked.standing)
             if curation is None:
-                curation = curator_over(opened, session.sessions, liked.store)
-            worker = BackgroundWorker(
-                opened,
-                curation=curation,
-                curated_in=liked.store.memory_of,
-                exchanges=sessions,
-                propose=propose,
-                pending=pending_of(opened),
-            )
+                curation = curator_over(opened, session.sessions, preferences)
+            worker = worker_over(opened, curation, preferences, exchanges=sessions, propose=propose)
             runtime = cls(
                 opened,
                 settings=settings.agent,

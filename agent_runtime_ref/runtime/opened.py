@@ -27,7 +27,7 @@ from agent_runtime_ref.runtime.options import check_options, require_path
 from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
-from agent_runtime_ref.telemetry.logfile import rotation_of
+from agent_runtime_ref.telemetry.logfile import Rotation, rotation_of
 from agent_runtime_ref.telemetry.mask import Mask
 from agent_runtime_ref.telemetry.metrics import Gauges, Lag
 from agent_runtime_ref.telemetry.places import chain_name
@@ -37,6 +37,8 @@ from agent_runtime_ref.telemetry.words import Pseudonyms
 if TYPE_CHECKING:
     from agent_runtime_ref.config import Settings
     from agent_runtime_ref.policy.opa_server.settings import OpaSettings
+
+_SEEDS = "seeds"
 
 
 class OpenedMemory:
@@ -123,10 +125,9 @@ class OpenedMemory:
         `postgresql://...` are durable. `log` says where the decision log of a store without one goes, `trace`
         where events are appended as JSONL. `log_mask` takes parts out of decision lines (see
         `telemetry.mask`); a log file is closed by `log_rotate_bytes` and `log_rotate_seconds`.
-        `policies_digest` pins the bundle,
-        `verification` (else the environment) demands its signature, and with `reload_seconds` it is looked
-        for anew every so often. `opa` says how a server is reached where `engine` is one; with `must_exist`
-        no store is made.
+        `policies_digest` pins the bundle, `verification` (else the environment) demands its signature, and
+        with `reload_seconds` it is looked for anew every so often. `opa` says how a server is reached where
+        `engine` is one; with `must_exist` no store is made.
 
         Raises:
             StoreError: the store cannot be opened.
@@ -151,42 +152,39 @@ class OpenedMemory:
             ids=ids,
             must_exist=must_exist,
         )
-        source = PolicySource.at(
-            policies, digest=policies_digest, verification=verification or verification_of()
-        )
+        signed = verification or verification_of()
+        source = PolicySource.at(policies, digest=policies_digest, verification=signed)
         content = source.content()
         bundle = source.bundle(content)
         engine_of = partial(open_engine, engine, opa=opa)
-        clock = clock or SystemClock()
-        scheme, _, path = store.partition(":")
-        address = "memory:" if scheme == "seeds" else store
         with ExitStack() as undone:
             opened = engine_of(bundle)
             undone.callback(opened.close)
-            inner = open_store(
-                address,
-                log=None if log is None else Path(log),
-                rotation=rotation_of(log_rotate_bytes, log_rotate_seconds),
-                must_exist=must_exist,
-            )
+            rotation = rotation_of(log_rotate_bytes, log_rotate_seconds)
+            inner = _store_behind(store, log, rotation, must_exist)
             undone.callback(inner.close)
             memory = cls(
                 store=inner,
                 engine=opened,
                 bundle=bundle,
-                clock=clock,
+                clock=clock or SystemClock(),
                 ids=ids or RandomIds(),
                 trace=None if trace is None else TraceFile(Path(trace)),
                 mask=Mask.of(log_mask),
                 origin=PolicyOrigin(source, engine_of, content.mark),
             )
-            if scheme == "seeds":
-                memory.store_url = f"seeds:{path}"
-                memory.load_seeds(path or None)
-            if reload_seconds is not None:
-                memory._policies.watch(reload_seconds)
+            memory._begin(store, reload_seconds)
             undone.pop_all()
         return memory
+
+    def _begin(self, store: str, reload_seconds: float | None) -> None:
+        """Take in the seeds that the address `store` names, and follow the policies if they are to be."""
+        scheme, _, path = store.partition(":")
+        if scheme == _SEEDS:
+            self.store_url = f"{_SEEDS}:{path}"
+            self.load_seeds(path or None)
+        if reload_seconds is not None:
+            self._policies.watch(reload_seconds)
 
     @classmethod
     def from_settings(
@@ -316,3 +314,10 @@ class OpenedMemory:
         self._require_open()
         require_path("path", path)
         load_through_gate(load_seed_records(path), self._gates.writes)
+
+
+def _store_behind(address: str, log: str | Path | None, rotation: Rotation | None, must_exist: bool) -> Store:
+    """Return the store itself; seeds are read into an empty one."""
+    of_seeds = address.partition(":")[0] == _SEEDS
+    place = None if log is None else Path(log)
+    return open_store("memory:" if of_seeds else address, log=place, rotation=rotation, must_exist=must_exist)
