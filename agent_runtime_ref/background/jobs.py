@@ -33,8 +33,10 @@ class Curation(Protocol):
 class Exchanges(Protocol):
     """Where the exchanges of a thread are kept; `session_state.Sessions` is one."""
 
-    def add_turn(self, thread_id: str, user_text: str, reply: str | None, *, caller: Caller) -> object:
-        """Keep an exchange; the one that was added last is not kept twice."""
+    def add_turn(
+        self, thread_id: str, user_text: str, reply: str | None, *, caller: Caller, status: str
+    ) -> object:
+        """Keep an exchange; the same turn is not kept twice."""
 
 
 # Which memory holds the standing preferences of a caller; None where there is none.
@@ -82,7 +84,11 @@ def jobs_of(
         turn, caller = waiting.turn, _in_conversation(waiting.turn.caller)
         if caller.session_id is None:
             return None
-        return exchanges.add_turn(caller.session_id, turn.message, turn.reply or None, caller=caller)
+        status = "failed" if turn.status == "interrupted" else turn.status
+        with keeping(Said(turn.turn_id, turn.at_us)):
+            return exchanges.add_turn(
+                caller.session_id, turn.message, turn.reply or None, caller=caller, status=status
+            )
 
     jobs: list[Job] = [(ENDED, end), ("candidates", write)]
     jobs += [] if curation is None else [(CURATION, curate)]

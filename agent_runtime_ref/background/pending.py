@@ -362,5 +362,12 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _written(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+    """Append a line, whole or not at all: half of one would make the next one unreadable too."""
+    size = os.fstat(descriptor).st_size
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise

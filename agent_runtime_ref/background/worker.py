@@ -259,7 +259,8 @@ class BackgroundWorker:
                 if name in task.waiting.done:
                     continue
                 try:
-                    if self._memory.subject_mark(caller=turn.caller) != turn.mark:
+                    # Not by `subject_mark`, which would give somebody who was forgotten a key again.
+                    if self._memory.pseudonym(turn.caller.tenant_id, turn.caller.own_subject) != turn.mark:
                         # Somebody was forgotten after this was said, perhaps while the job before was done;
                         # it must not come back by the back door.
                         failures.clear()

@@ -8,7 +8,7 @@ every other thread, and what was cleared may be said again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of, thing_of
 
-__all__ = ["LIFE_LINE", "NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "is_expired"]
+__all__ = ["LIFE_LINE", "NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "again", "is_expired"]
 
 TTL = timedelta(hours=24)  # counted from the last save
 NOBODY = "session-none"  # the subject that is asked about where no life has begun
@@ -40,9 +40,10 @@ class Turn:
     reply: str | None
     status: str = "complete"  # or failed, cancelled, refused
     trace_id: str | None = None  # of the run that answered it
+    turn_id: str | None = None  # of the turn of a runtime; a trace may have several
 
     def __post_init__(self) -> None:
-        texts = (self.user_text, self.reply, self.trace_id)
+        texts = (self.user_text, self.reply, self.trace_id, self.turn_id)
         if not _is_instant(self.at_us) or not all(isinstance(text, str | None) for text in texts):
             raise ValueError("a turn has an instant and texts")
         if self.status not in _STATUSES:
@@ -56,11 +57,20 @@ class Turn:
             "reply": self.reply,
             "status": self.status,
             "trace_id": self.trace_id,
+            "turn_id": self.turn_id,
         }
 
     def is_again(self, other: Turn) -> bool:
         """Tell whether this is the same turn as `other`, whenever it was added."""
+        if self.turn_id is not None:
+            return self.turn_id == other.turn_id
         return self.trace_id is not None and replace(self, at_us=other.at_us) == other
+
+
+def again(turn: Turn, kept: Sequence[Turn]) -> Turn | None:
+    """Return the turn among those that are `kept` that is the same; without an id it can only be the last."""
+    near = kept if turn.turn_id is not None else kept[-1:]
+    return next((one for one in near if turn.is_again(one)), None)
 
 
 @dataclass(frozen=True, slots=True)

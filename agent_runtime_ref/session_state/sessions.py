@@ -29,11 +29,13 @@ from agent_runtime_ref.session_state.kept import (
     KeptState,
     KeptTurns,
     Turn,
+    again,
     is_expired,
 )
 from agent_runtime_ref.session_state.merging import merge, merged
 from agent_runtime_ref.session_state.places import Place, sessions_folder, user_folder
 from agent_runtime_ref.session_state.state import EMPTY, SessionState, counted, thing_of
+from agent_runtime_ref.telemetry import turns as runtime_turns
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import ForgetReceipt
@@ -163,7 +165,8 @@ class Sessions:
         """Add an exchange to a thread's turns.json and return it as it was kept.
 
         Both texts pass the write gate. What it refuses or holds back is None, what it redacts is redacted.
-        A turn that is added again under the caller's trace, as after a crash, is the one that is there.
+        A turn that is added again, as after a crash, is the one that is there: a turn of a runtime by its id,
+        another if it was the last under the caller's trace.
         """
         place = Place.of(thread_id, caller, self._root)
         with files.locked(place), self._swept(place):
@@ -171,9 +174,12 @@ class Sessions:
             life = kept.life or self._ids.new("session")
             now_us = self._clock.now_us()
             admitted = [self._admitted(text, life, caller) for text in (user_text, reply)]
-            turn = Turn(now_us, admitted[0], admitted[1], status, caller.trace_id)
-            if kept.turns and turn.is_again(kept.turns[-1]):
-                return kept.turns[-1]
+            said = runtime_turns.said()
+            turn_id = None if said is None else said.turn_id
+            turn = Turn(now_us, admitted[0], admitted[1], status, caller.trace_id, turn_id)
+            there = again(turn, kept.turns)
+            if there is not None:
+                return there
             turns = (*kept.turns, turn)[-TURNS_MAX:]
             files.write(place, files.TURNS, KeptTurns(turns, life, now_us).to_document())
         return turn

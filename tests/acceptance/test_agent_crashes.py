@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from agent_runtime_ref.background import BackgroundWorker, Turn, taken_over
 from agent_runtime_ref.background.pending import PendingFile, forget_waiting
 from agent_runtime_ref.background.places import pending_folder
 from agent_runtime_ref.background.worker import ATTEMPTS_MAX
+from agent_runtime_ref.errors import StoreError
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller, candidate
@@ -289,6 +291,28 @@ def test_a_line_that_was_being_written_is_no_promise(tmp_path: Path) -> None:
     os.truncate(file.path, file.path.stat().st_size - 5)
 
     assert [one[0].turn_id for one in waiting(tmp_path)] == ["turn-1"]
+    assert list(tmp_path.glob("*.damaged")) == []
+
+
+def test_a_disk_that_is_full_costs_no_other_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be written whole is taken away, so that the next line stands by itself."""
+    file = PendingFile.in_folder(tmp_path, CountedIds())
+    file.put(turn("turn-1"), None)
+    writes, room = os.write, [9]
+
+    def filling(descriptor: int, data: bytes) -> int:
+        if not room:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return writes(descriptor, data[: room.pop()])
+
+    monkeypatch.setattr(os, "write", filling)
+    with pytest.raises(StoreError, match="no space left"):
+        file.put(turn("turn-2"), None)
+    monkeypatch.undo()
+    file.put(turn("turn-3"), None)
+    file.close()
+
+    assert [one[0].turn_id for one in waiting(tmp_path)] == ["turn-1", "turn-3"]
     assert list(tmp_path.glob("*.damaged")) == []
 
 

@@ -15,6 +15,7 @@ from agent_runtime_ref.curator import Curator
 from agent_runtime_ref.errors import SessionStateError
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.session_state import Sessions
+from agent_runtime_ref.telemetry.turns import Said, keeping
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller
 from tests.turns import Scripted
@@ -86,6 +87,33 @@ def test_an_exchange_is_kept_though_its_curation_was_done_before(
         (HATES, result.reply)
     ]
     assert preference.confidence == pytest.approx(0.6)
+
+
+def test_each_exchange_of_a_thread_is_kept_once(memory: GovernedMemory, tmp_path: Path) -> None:
+    """The same words in two turns of one trace are two exchanges; a turn that is done again is one."""
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, model=Scripted(Answer("ok")), sessions=sessions) as runtime:
+        for message in ("more", "more", "less"):
+            first = runtime.run(message, caller=caller())
+            assert runtime.drain()
+    for turn in sessions.turns("session-001", caller=caller())[:2]:
+        with keeping(Said(turn.turn_id or "", turn.at_us)):
+            sessions.add_turn("session-001", "more", "ok", caller=caller())
+
+    kept = sessions.turns("session-001", caller=caller())
+    assert [one.user_text for one in kept] == ["more", "more", "less"]
+    assert kept[-1].turn_id == first.turn_id
+
+
+def test_an_exchange_that_failed_is_kept_as_failed(memory: GovernedMemory, tmp_path: Path) -> None:
+    """Whoever looks at a thread sees that there was no reply, and why."""
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, model=Scripted(RuntimeError("down")), sessions=sessions) as runtime:
+        runtime.run("more", caller=caller())
+        assert runtime.drain()
+
+    (kept,) = sessions.turns("session-001", caller=caller())
+    assert (kept.user_text, kept.reply, kept.status) == ("more", None, "failed")
 
 
 def test_what_a_tool_forgot_in_the_turn_is_no_curation_of_it(memory: GovernedMemory, tmp_path: Path) -> None:

@@ -13,7 +13,11 @@ from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer
 from agent_runtime_ref.background import BackgroundWorker, Turn
 from agent_runtime_ref.errors import StoreError
+from agent_runtime_ref.policy.bundle import load_bundle
+from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.session_state import Sessions
+from agent_runtime_ref.stores.in_memory import InMemoryStore
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.support import caller, candidate
 from tests.turns import Scripted, payloads, told
 
@@ -80,6 +84,33 @@ def test_a_person_forgotten_between_two_jobs_stays_forgotten(memory: GovernedMem
     worker.close()
 
     assert (drained, done) == (True, [])
+
+
+def test_work_that_is_thrown_away_leaves_no_name_behind() -> None:
+    """Looking whether somebody was forgotten does not write his name into the store again."""
+    bundle, store = load_bundle(), InMemoryStore()
+    engine = open_engine("embedded", bundle)
+    with GovernedMemory(
+        store=store, engine=engine, bundle=bundle, clock=FrozenClock(), ids=CountedIds()
+    ) as memory:
+        turn = Turn(
+            turn_id="turn-1",
+            caller=caller(),
+            purpose="answer_generation",
+            message=MESSAGE,
+            reply="To the queue.",
+            status="complete",
+            at_us=1_000_000,
+            decision_id="dec-1",
+            mark=memory.subject_mark(caller=caller()),
+        )
+        memory.forget(subject="user-42", caller=caller())
+        worker = BackgroundWorker(memory)
+        worker.submit(turn)
+        assert worker.drain()
+        worker.close()
+
+        assert store.subject_key("tenant-acme", "user-42", False) is None
 
 
 def test_a_turn_whose_mark_cannot_be_asked_for_fails_and_is_told(
