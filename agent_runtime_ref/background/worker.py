@@ -191,10 +191,13 @@ class BackgroundWorker:
     def _hasten(self, caller: Caller) -> None:
         """Put what a user said before the rest, in its order, and have what failed of it tried again."""
         user = _thread_of(caller)[:2]
-        every = [*self._failed, *self._tasks]
-        mine = [task for task in every if _thread_of(task.waiting.turn.caller)[:2] == user]
-        self._failed = deque(task for task in self._failed if task not in mine)
-        self._tasks = deque([*mine, *(task for task in self._tasks if task not in mine)])
+        mine: deque[_Task] = deque()
+        rest: tuple[deque[_Task], deque[_Task]] = (deque(), deque())
+        for tasks, others in zip((self._failed, self._tasks), rest, strict=True):
+            for task in tasks:
+                is_mine = _thread_of(task.waiting.turn.caller)[:2] == user
+                (mine if is_mine else others).append(task)
+        self._failed, self._tasks = rest[0], mine + rest[1]
         if self._tasks:
             self._started()
 
