@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agent_runtime_ref.agent import Answer, Request, Tool, ToolSpec, TurnResult
+from agent_runtime_ref.background import Turn
 from tests.fault_server import Behaviour, answer
+from tests.support import caller
 
 
 class Scripted:
@@ -29,6 +31,22 @@ class Scripted:
         if isinstance(step, BaseException):
             raise step
         return step if isinstance(step, Answer) else step(request)
+
+
+def answered(**changes: Any) -> Turn:
+    """Return a turn whose reply has left; its `mark` is nobody's unless a test says whose."""
+    base: dict[str, Any] = {
+        "turn_id": "turn-1",
+        "caller": caller(),
+        "purpose": "answer_generation",
+        "message": "Where do support tickets go?",
+        "reply": "To the queue.",
+        "status": "complete",
+        "at_us": 1_000_000,
+        "decision_id": "dec-1",
+        "mark": "subject:0",
+    }
+    return Turn(**(base | changes))
 
 
 def told(result: TurnResult) -> list[str]:

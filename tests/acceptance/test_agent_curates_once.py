@@ -9,7 +9,7 @@ import pytest
 
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer, ToolCall
-from agent_runtime_ref.background import PendingFile, Turn, taken_over
+from agent_runtime_ref.background import PendingFile, taken_over
 from agent_runtime_ref.background.pending import Waiting
 from agent_runtime_ref.curator import Curator
 from agent_runtime_ref.errors import SessionStateError
@@ -18,7 +18,7 @@ from agent_runtime_ref.session_state import Sessions
 from agent_runtime_ref.telemetry.turns import Said, keeping
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller
-from tests.turns import Scripted
+from tests.turns import Scripted, answered
 
 HATES = "I always hate plastic."
 
@@ -136,17 +136,7 @@ def test_what_a_tool_forgot_in_the_turn_is_no_curation_of_it(memory: GovernedMem
 
 def test_a_turn_that_is_put_aside_says_what_was_begun(tmp_path: Path) -> None:
     """Whoever takes it up knows that a step is done again, and how often it failed."""
-    turn = Turn(
-        turn_id="turn-1",
-        caller=caller(),
-        purpose="answer_generation",
-        message=HATES,
-        reply="Noted.",
-        status="complete",
-        at_us=1,
-        decision_id="dec-1",
-        mark="subject:0",
-    )
+    turn = answered()
     waits = Waiting(turn, done={"candidates"}, begun={"candidates", "curation"}, attempts=2)
     PendingFile.in_folder(tmp_path, CountedIds()).aside(waits).close()
     (file,) = taken_over(tmp_path)

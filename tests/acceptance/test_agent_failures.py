@@ -17,7 +17,7 @@ from agent_runtime_ref.policy.engines import open_engine
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.testing import CountedIds, FaultyStore, FrozenClock
 from tests.support import caller, candidate, events
-from tests.turns import Scripted, payloads, told, tool
+from tests.turns import Scripted, answered, payloads, told, tool
 
 MESSAGE = "Where do support tickets go?"
 
@@ -259,17 +259,7 @@ def test_an_engine_that_fails_refuses_the_turn() -> None:
 @pytest.fixture
 def turn(memory: GovernedMemory) -> Turn:
     """A turn whose reply has left."""
-    return Turn(
-        turn_id="turn-1",
-        caller=caller(),
-        purpose="answer_generation",
-        message=MESSAGE,
-        reply="To the queue.",
-        status="complete",
-        at_us=1_000_000,
-        decision_id="dec-1",
-        mark=memory.subject_mark(caller=caller()),
-    )
+    return answered(mark=memory.subject_mark(caller=caller()))
 
 
 @pytest.fixture

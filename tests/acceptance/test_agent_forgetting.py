@@ -11,7 +11,7 @@ import pytest
 
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
 from agent_runtime_ref.agent import Answer
-from agent_runtime_ref.background import BackgroundWorker, Turn
+from agent_runtime_ref.background import BackgroundWorker
 from agent_runtime_ref.errors import StoreError
 from agent_runtime_ref.policy.bundle import load_bundle
 from agent_runtime_ref.policy.engines import open_engine
@@ -19,7 +19,7 @@ from agent_runtime_ref.session_state import Sessions
 from agent_runtime_ref.stores.in_memory import InMemoryStore
 from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.support import caller, candidate
-from tests.turns import Scripted, payloads, told
+from tests.turns import Scripted, answered, payloads, told
 
 MESSAGE = "Where do support tickets go?"
 
@@ -67,17 +67,7 @@ def test_a_person_forgotten_between_two_jobs_stays_forgotten(memory: GovernedMem
     def forgets(_: object) -> None:
         memory.forget(subject="user-42", caller=caller())
 
-    turn = Turn(
-        turn_id="turn-1",
-        caller=caller(),
-        purpose="answer_generation",
-        message=MESSAGE,
-        reply="To the queue.",
-        status="complete",
-        at_us=1_000_000,
-        decision_id="dec-1",
-        mark=memory.subject_mark(caller=caller()),
-    )
+    turn = answered(mark=memory.subject_mark(caller=caller()))
     worker = BackgroundWorker(memory, jobs=[("first", forgets), ("second", lambda _: done.append("second"))])
     worker.submit(turn)
     drained = worker.drain()
@@ -93,17 +83,7 @@ def test_work_that_is_thrown_away_leaves_no_name_behind() -> None:
     with GovernedMemory(
         store=store, engine=engine, bundle=bundle, clock=FrozenClock(), ids=CountedIds()
     ) as memory:
-        turn = Turn(
-            turn_id="turn-1",
-            caller=caller(),
-            purpose="answer_generation",
-            message=MESSAGE,
-            reply="To the queue.",
-            status="complete",
-            at_us=1_000_000,
-            decision_id="dec-1",
-            mark=memory.subject_mark(caller=caller()),
-        )
+        turn = answered(mark=memory.subject_mark(caller=caller()))
         memory.forget(subject="user-42", caller=caller())
         worker = BackgroundWorker(memory)
         worker.submit(turn)

@@ -23,7 +23,7 @@ from agent_runtime_ref.config import load_settings
 from agent_runtime_ref.session_state import Sessions
 from agent_runtime_ref.testing import CountedIds
 from tests.support import caller
-from tests.turns import Scripted
+from tests.turns import Scripted, answered
 
 
 @pytest.fixture
@@ -45,18 +45,9 @@ def other(memory: GovernedMemory) -> Iterator[PendingFile]:
 
 def said(memory: GovernedMemory, **changes: Any) -> Turn:
     """Return a turn that another process has answered."""
-    base: dict[str, Any] = {
-        "turn_id": "turn-other",
-        "caller": caller(),
-        "purpose": "answer_generation",
-        "message": "No plastic, please.",
-        "reply": "Yes.",
-        "status": "complete",
-        "at_us": 1,
-        "decision_id": "dec-other",
-        "mark": memory.subject_mark(caller=caller()),
-    }
-    return Turn(**(base | changes))
+    base = {"turn_id": "turn-other", "message": "No plastic, please.", "decision_id": "dec-other"}
+    mark = memory.subject_mark(caller=caller())
+    return answered(**(base | {"mark": mark} | changes))
 
 
 def opened(memory: GovernedMemory, folder: Path, wait_ms: int = 0) -> AgentRuntime:
