@@ -64,7 +64,8 @@ class Turn:
         """Tell whether this is the same turn as `other`, whenever it was added."""
         if self.turn_id is not None:
             return self.turn_id == other.turn_id
-        return self.trace_id is not None and replace(self, at_us=other.at_us) == other
+        same = replace(self, at_us=other.at_us, turn_id=other.turn_id)  # who adds it may not know its id
+        return self.trace_id is not None and same == other
 
 
 def again(turn: Turn, kept: Sequence[Turn]) -> Turn | None:
