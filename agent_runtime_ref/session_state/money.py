@@ -53,7 +53,28 @@ _DIGITS = {
     "九": 9,
 }
 _UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
-_TIMES = {"k": 1000, "m": 1_000_000, "w": 10_000, **_UNITS}
+_TIMES = {"k": 1000, "m": 1_000_000, "w": 10_000, "亿": 10**8, "億": 10**8, **_UNITS}
+_SCALES = {
+    "hundred": 100,
+    "thousand": 1000,
+    "grand": 1000,
+    "lakh": 10**5,
+    "million": 10**6,
+    "mio": 10**6,
+    "mn": 10**6,
+    "crore": 10**7,
+    "billion": 10**9,
+    "mrd": 10**9,
+    "bn": 10**9,
+}
+# Characters for numbers as they stand on receipts, and those for two of them.
+_PLAIN_CHARACTERS = str.maketrans(
+    dict(zip("壹贰貳叁參肆伍陆陸柒捌玖拾佰仟", "一二二三三四五六六七八九十百千", strict=True))
+    | {"廿": "二十", "卅": "三十", "￥": "¥", "\N{RIGHT SINGLE QUOTATION MARK}": "'"}
+)
+_GROUPED = re.compile(r"(?<=\d)['_](?=\d{3}(?!\d))")  # 1'000
+_INDIAN = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")  # 1,00,000
+_RANGE = re.compile(r"\s*(?:-|–|—|~|to|and|到|至)\s*")
 _WORDS = "|".join(re.escape(name) for name in sorted(_CURRENCY, key=lambda name: (-len(name), name)))
 _NUMBER = (
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}"
@@ -61,9 +82,11 @@ _NUMBER = (
 )
 _AMOUNT = re.compile(
     rf"(?P<before>(?<![a-z])(?:{_WORDS}))?\s?"
-    rf"(?:(?P<number>(?<![\d.,])(?:{_NUMBER}))\s?(?P<times>[十百千万萬]|[kwm](?![a-z]))?(?P<rest>\d(?!\d))?"
-    rf"|(?P<words>[{''.join((*_DIGITS, *_UNITS))}]+))"
-    rf"\s?(?P<after>(?:{_WORDS})(?![a-z]))?"
+    # Of a number that goes on in a way that nobody knows, no part is the price.
+    rf"(?:(?P<number>(?<![\d.,'_])(?<!\de)(?:{_NUMBER})(?![.,'_]*\d))"
+    rf"\s?(?P<times>[十百千万萬亿億]|(?:[kwm]|{'|'.join(_SCALES)})(?![a-z]))?(?P<rest>\d(?!\d))?"
+    rf"|(?P<words>(?<![\d亿億{''.join((*_DIGITS, *_UNITS))}])[{''.join((*_DIGITS, *_UNITS))}]+(?![亿億])))"
+    rf"\s?(?P<after>(?:{_WORDS})(?![a-z]))?(?:(?<=[块塊元])(?P<tenths>[\d{''.join(_DIGITS)}])(?=[毛角]|$))?"
 )
 _VALUE_MAX = Decimal(10) ** 15
 _TEXT_CHARACTERS_MAX = 200
@@ -79,14 +102,37 @@ class Money:
 
 def amounts_in(text: str) -> list[Money]:
     """Return the amounts that a text names, in their order; a bare number is one if it is the whole text."""
-    plain = unicodedata.normalize("NFKC", text[:_TEXT_CHARACTERS_MAX]).casefold().replace("￥", "¥").strip()
-    found = []
-    for match in _AMOUNT.finditer(plain):
-        value = _value(match)
-        currency = _CURRENCY.get(match["after"] or match["before"] or "")
-        if value is not None and (currency is not None or match[0].strip() == plain):
-            found.append(Money(value, currency))
-    return found
+    plain = _plain(text[:_TEXT_CHARACTERS_MAX])
+    matches = list(_AMOUNT.finditer(plain))
+    currencies = [_CURRENCY.get(match["after"] or match["before"] or "") for match in matches]
+    ranges = {at for at in range(1, len(matches)) if _is_range(plain, matches[at - 1], matches[at])}
+    for at in ranges:  # what is said of one end is said of both: $50-100
+        currencies[at] = currencies[at] or currencies[at - 1]
+        currencies[at - 1] = currencies[at - 1] or currencies[at]
+    is_bare = len(matches) == 1 and matches[0][0].strip() == plain
+    is_bare = is_bare or (len(matches) == 2 and bool(ranges) and _spans(matches) == plain)
+    values = [(_value(match), currency) for match, currency in zip(matches, currencies, strict=True)]
+    return [
+        Money(value, currency)
+        for value, currency in values
+        if value is not None and (currency is not None or is_bare)
+    ]
+
+
+def _plain(text: str) -> str:
+    """Return a text with numbers as `_AMOUNT` knows them."""
+    plain = unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN_CHARACTERS).strip()
+    return _INDIAN.sub(lambda match: match[0].replace(",", ""), _GROUPED.sub("", plain))
+
+
+def _is_range(text: str, one: re.Match[str], other: re.Match[str]) -> bool:
+    # A blank before or behind a match is part of it.
+    between = text[one.end() : other.start()] + (other[0][: len(other[0]) - len(other[0].lstrip())])
+    return _RANGE.fullmatch(between) is not None
+
+
+def _spans(matches: list[re.Match[str]]) -> str:
+    return matches[0].string[matches[0].start() : matches[-1].end()].strip()
 
 
 def money_of(value: Any, currency: Any = None) -> list[Money]:
@@ -130,15 +176,22 @@ def _code(currency: Any) -> str | None:
 
 def _value(match: re.Match[str]) -> Decimal | None:
     if match["words"] is not None:
-        return _spelled(match["words"])
+        spelled = _spelled(match["words"])
+        return None if spelled is None else spelled + _tenths(match)
     number = number_of(match["number"])
-    times = _TIMES.get(match["times"] or "", 1)
+    times = (_TIMES | _SCALES).get(match["times"] or "", 1)
     if match["rest"] is not None:
         if match["times"] not in _UNITS:
             return None
         number += Decimal(match["rest"]) / 10  # 3千5 is 3500
-    value = number * times
+    value = number * times + _tenths(match)
     return value if value < _VALUE_MAX else None
+
+
+def _tenths(match: re.Match[str]) -> Decimal:
+    """Return what stands behind the unit: 3块5 is 3.5."""
+    tenths = match["tenths"] or "0"
+    return Decimal(_DIGITS.get(tenths, tenths)) / 10
 
 
 def number_of(number: str) -> Decimal:

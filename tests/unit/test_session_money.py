@@ -40,6 +40,20 @@ WRITTEN = {
     "HK$20": ("20", "HKD"),
     "US$20.50": ("20.5", "USD"),
     "£3": ("3", "GBP"),
+    "1'000 CHF": ("1000", "CHF"),
+    "CHF 1’299.50": ("1299.5", "CHF"),
+    "$1_000": ("1000", "USD"),
+    "₹1,00,000": ("100000", "INR"),
+    "12,34,567 rupees": ("1234567", "INR"),
+    "$1.5 million": ("1500000", "USD"),
+    "2 thousand dollars": ("2000", "USD"),
+    "€1.5bn": ("1500000000", "EUR"),
+    "1亿元": ("100000000", "CNY"),
+    "贰佰五十元": ("250", "CNY"),
+    "廿五元": ("25", "CNY"),
+    "3块5": ("3.5", "CNY"),
+    "12元5角": ("12.5", "CNY"),
+    "三块五毛": ("3.5", "CNY"),
     "300": ("300", None),
     "0": ("0", None),
 }
@@ -52,6 +66,14 @@ def test_an_amount_is_read(text: str, amount: tuple[str, str | None]) -> None:
     assert amounts_in(text) == [Money(Decimal(value), currency)]
 
 
+@pytest.mark.parametrize(
+    "text", ["$300.00.00", "1e3 USD", "$1,00,0", "$1__000", "2百5十元", "两亿三千元", "$1'00", "1.2.3 €"]
+)
+def test_of_a_number_that_cannot_be_read_no_part_is_the_price(text: str) -> None:
+    """What is dearer than it looks would be within a budget by its last digits."""
+    assert amounts_in(text) == []
+
+
 @pytest.mark.parametrize("text", ["size 42 shoes", "12oz bottle", "NaN", "-5", "", "三只松鼠坚果"])
 def test_what_is_no_amount_is_none(text: str) -> None:
     """A number in a text is an amount only beside a currency."""
@@ -61,6 +83,22 @@ def test_what_is_no_amount_is_none(text: str) -> None:
 def test_a_range_is_two_amounts() -> None:
     """Both ends are read, in their order."""
     assert [str(one.value) for one in amounts_in("$10-$20")] == ["10", "20"]
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [
+        ("$50-100", "USD"),
+        ("50-100 USD", "USD"),
+        ("50 ~ 100元", "CNY"),
+        ("from 50 to 100 dollars", "USD"),
+        ("50到100元", "CNY"),
+        ("50-100", None),
+    ],
+)
+def test_a_currency_of_one_end_is_that_of_both(text: str, currency: str | None) -> None:
+    """A dress for "$50-100" is not within 60."""
+    assert amounts_in(text) == [Money(Decimal(50), currency), Money(Decimal(100), currency)]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, True, None, [], "1e9", 10**16])
