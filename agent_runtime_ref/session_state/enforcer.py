@@ -21,7 +21,7 @@ from agent_runtime_ref.session_state.items import ItemView, view_of
 from agent_runtime_ref.session_state.money import Money, Rates
 from agent_runtime_ref.session_state.state import GENERAL, SessionState
 from agent_runtime_ref.session_state.values import is_decisive
-from agent_runtime_ref.session_state.words import TEXT_CHARACTERS_MAX, same_thing, speaks_of
+from agent_runtime_ref.session_state.words import TEXT_CHARACTERS_MAX, reads_backwards, same_thing, speaks_of
 
 __all__ = ["Enforced", "Enforcer", "Verdict"]
 
@@ -215,8 +215,10 @@ def _in_force(rules: Sequence[_Rule], domain: str | None) -> list[_Rule]:
 
 
 def _is_readable(view: ItemView) -> bool:
-    """Tell whether all of an item was looked at: what is too long or too deep may hide what is unwanted."""
-    return view.is_whole and all(len(text) <= TEXT_CHARACTERS_MAX for text in view.texts)
+    """Tell whether all of an item was looked at; what is too long, too deep or turned round hides words."""
+    return view.is_whole and not any(
+        len(text) > TEXT_CHARACTERS_MAX or reads_backwards(text) for text in view.texts
+    )
 
 
 def _hits(view: ItemView, rule: _Rule) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "QUALITIES",
     "SAME",
     "STRADDLING",
+    "TURNS",
     "UNRELATED",
 ]
 
@@ -122,6 +123,8 @@ SAME = _groups()
 # "no plastic", "non-plastic", "without any plastic"; a filler may stand between.
 DENIALS_BEFORE = frozenset("no non not without zero sans neither nor isn't aren't".split())
 FILLERS = frozenset("any added real genuine actual the a".split())
+# What turns a denial round: "not plastic-free".
+TURNS = frozenset("not isn't aren't never longer hardly".split())
 # Of two words: "free of plastic", "instead of plastic".
 DENIALS_OF_TWO = frozenset(
     {("free", "of"), ("free", "from"), ("instead", "of"), ("rather", "than"), ("alternative", "to")}
@@ -153,7 +156,23 @@ CHINESE_DENIALS = (
     *("无", "無", "非", "零", "免", "不", "没", "沒", "去", "仿"),
 )
 # What ends like a denial and is none.
-CHINESE_NO_DENIALS = ("是不是", "有没有", "有沒有", "有无", "过去", "過去", "除非")
+CHINESE_NO_DENIALS = (
+    *("是不是", "有没有", "有沒有", "有无", "过去", "過去", "除非"),
+    *(
+        "不是不含",
+        "不是无",
+        "不是無",
+        "不是非",
+        "并非不含",
+        "並非不含",
+        "并非无",
+        "並非無",
+        "没有不含",
+        "沒有不含",
+        "不无",
+        "不無",
+    ),
+)
 
 # A single character is part of hundreds of words. It is the thing itself only where it stands alone, behind
 # what says of what something is made, or before what has a quality or is made of something.

@@ -9,6 +9,7 @@ beside what makes it the thing itself.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from agent_runtime_ref.contracts.key_part import VOWEL_SIGNS, spelt
 from agent_runtime_ref.enforcement.homoglyphs import LOOK_ALIKES
 from agent_runtime_ref.session_state import lexicon
 
-__all__ = ["folded", "same_thing", "speaks_of"]
+__all__ = ["folded", "reads_backwards", "same_thing", "speaks_of"]
 
 _UNSPACED = "\u3005-\u3007\u3041-\u309f\u30a1-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _SPACED = rf"[^\W_{_UNSPACED}]+(?:[{VOWEL_SIGNS}]+[^\W_{_UNSPACED}]*)*"
@@ -28,6 +29,27 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 # Accents, and the points by which Hebrew and Arabic may show vowels that they mostly leave out.
 _POINTS = (*range(0x591, 0x5C8), *range(0x610, 0x61B), *range(0x64B, 0x660), 0x670)
 _MARKS = dict.fromkeys((*range(0x300, 0x370), *_POINTS))
+# Strokes and rings upon letters; in other scripts such marks are letters themselves.
+_ON_LATIN = re.compile(r"(?<=[a-z])[\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+# What takes no room, or the room of nothing, and is no format character by its category.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
+    map(chr, range(0xFE00, 0xFE10))
+)
+_OVERRIDES = re.compile("[\u202d\u202e]")
+# Tags within a word; every other one divides words.
+_INLINE = re.compile(
+    r"</?(?:a|b|big|em|font|i|mark|s|small|span|strong|sub|sup|u|wbr)(?:\s[^<>]*)?/?>", re.IGNORECASE
+)
+_PLURALS = {
+    "mice": "mouse",
+    "geese": "goose",
+    "feet": "foot",
+    "teeth": "tooth",
+    "men": "man",
+    "women": "woman",
+    "children": "child",
+}
+_DIGITS = "0123456789"
 _LOOK_ALIKES = str.maketrans(LOOK_ALIKES)
 _DENIED = re.compile(f"(?:{'|'.join(lexicon.CHINESE_DENIALS)})$")
 _NOT_DENIED = re.compile(f"(?:{'|'.join(lexicon.CHINESE_NO_DENIALS)})$")
@@ -55,12 +77,24 @@ def same_thing(slug: str) -> str:
 
 def folded(text: str) -> str:
     """Return `text` with signs spelt, and folded: forms, case, accents, look-alikes, the invisible."""
+    if "<" in text or "&" in text:
+        text = html.unescape(_INLINE.sub("", text))
     text = spelt(text)
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    plain = "".join(one for one in plain if unicodedata.category(one) != "Cf").translate(_LOOK_ALIKES)
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", plain).translate(_MARKS))
+    plain = "".join(one for one in plain if not _is_unseen(one)).translate(_LOOK_ALIKES)
+    plain = unicodedata.normalize("NFD", plain).translate(_MARKS)
+    return unicodedata.normalize("NFC", _ON_LATIN.sub("", plain))
+
+
+def reads_backwards(text: str) -> bool:
+    """Tell whether a text is shown in another order than it is written: nobody reads what stands there."""
+    return _OVERRIDES.search(text) is not None
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) == "Cf" or character in _UNSEEN
 
 
 @lru_cache(maxsize=1024)
@@ -121,6 +155,11 @@ def _places_of(read: _Read, word: str) -> set[int]:
 def _singulars(word: str) -> tuple[str, ...]:
     """Return the words of which `word` may be the plural or the possessive; the likeliest comes last."""
     word = word.removesuffix("'s").removesuffix("s'")
+    bare = word.strip(_DIGITS)
+    if bare not in (word, ""):  # plastic2, 2plastic
+        return (word, *_singulars(bare))
+    if word in _PLURALS:
+        return (word, _PLURALS[word])
     if not word.isascii() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return (word,)
     if word.endswith("ies"):
@@ -137,12 +176,12 @@ def _is_denied(tokens: tuple[_Token, ...], start: int, end: int) -> bool:
     after = tokens[end].word if end < len(tokens) else ""
     if after in lexicon.DENIALS_AFTER and tokens[end].gap.strip(" -_") == "":
         behind = tokens[end + 1].word if end + 1 < len(tokens) else ""
-        return behind not in lexicon.NOT_A_DENIAL
+        return behind not in lexicon.NOT_A_DENIAL and not _is_turned(tokens, start)
     before = start - 1
     while before >= 0 and tokens[before + 1].gap.strip(" -_") == "":
         word = tokens[before].word
         if word in lexicon.DENIALS_BEFORE or word in lexicon.IMITATIONS:
-            return True
+            return not _is_turned(tokens, before)
         if before > 0 and (tokens[before - 1].word, word) in lexicon.DENIALS_OF_TWO:
             return True
         if word == "or":  # "without plastic or rubber"
@@ -152,6 +191,11 @@ def _is_denied(tokens: tuple[_Token, ...], start: int, end: int) -> bool:
         else:
             return False
     return False
+
+
+def _is_turned(tokens: tuple[_Token, ...], start: int) -> bool:
+    """Tell whether what denies is itself denied: "not plastic-free", "no longer without plastic"."""
+    return start > 0 and tokens[start].gap.strip(" ") == "" and tokens[start - 1].word in lexicon.TURNS
 
 
 def _in_run(run: str, name: str) -> bool:

@@ -309,9 +309,10 @@ def test_what_a_known_value_says_counts_before_the_description(
         {"plastic": 1}.keys(),
         object(),
         {b"plastic": True},
+        "a box of \u202ecitsalp",
         [[bytearray(b"plastic")]],
     ],
-    ids=["bytes", "generator", "keys", "object", "bytes as a name", "nested"],
+    ids=["bytes", "generator", "keys", "object", "bytes as a name", "turned round", "nested"],
 )
 def test_what_is_of_no_readable_kind_keeps_an_item_out(title: Any) -> None:
     """Words in a form that nobody reads are words that somebody hid; numbers and nothing hold none."""

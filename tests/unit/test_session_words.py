@@ -13,6 +13,8 @@ from agent_runtime_ref.session_state.words import same_thing
 
 THINGS = Path(agent_runtime_ref.curator.__file__).parent / "rules" / "things.toml"
 SPEAK = [
+    ("two geese", "goose"),
+    ("か\u3099ラス", "か\u3099ラス"),
     ("A plastic box", "plastic"),
     ("Plastics", "plastic"),
     ("the PLASTIC's colour", "plastic"),
@@ -54,6 +56,11 @@ SPEAK = [
     ("A duck down parka", "down"),
 ]
 KEEP_SILENT = [
+    ("not made of tin, plastic-free", "plastic"),
+    ("not heavy, without plastic", "plastic"),
+    ("<i>elastic</i>", "plastic"),
+    ("a<b>plastic</b>ity", "plastic"),
+    ("か\u3099", "か"),
     ("neural plasticity", "plastic"),
     ("दिल की दवा", "दाल"),
     ("A book about C#", "c-plus-plus"),
@@ -97,6 +104,18 @@ DISGUISED = [
     "ｐｌａｓｔｉｃ box",
     "plástic box",
     "PLASTIC\u00ad box",
+    "pla\u115fs\u3164tic box",
+    "pla\ufe0fs\ufffctic box",
+    "p\u0336l\u20dda\u0489stic box",
+    "<b>pla</b>stic box",
+    "pla&shy;st&#105;c box",
+    "red<br>plastic<br>box",
+    "plastic2go 2plastic",
+    "not plastic-free",
+    "no longer plastic free",
+    "not without plastic",
+    "不是不含塑料",
+    "没有不含塑料的盒子",
 ]
 
 
