@@ -53,7 +53,8 @@ def read(place: Place, name: str, made: Callable[[Mapping[str, Any]], _Read]) ->
         document = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError):
         raise DamagedError("not_json") from None
-    if not isinstance(document, dict) or document.get("version") != VERSION:
+    version = document.get("version") if isinstance(document, dict) else None
+    if type(version) is not int or version != VERSION:
         raise DamagedError("version_unknown")
     if document.get("of") != place.mark:
         raise DamagedError("of_another_thread")
@@ -196,6 +197,8 @@ def _bytes(path: Path) -> bytes | None:
         os.close(descriptor)  # of a folder no file can be made, not even to be closed
         raise DamagedError("not_a_file")
     with open(descriptor, "rb") as file:
+        if status.st_uid != path.parent.stat().st_uid:
+            raise DamagedError("not_the_owners")  # somebody else put it there
         if status.st_size > _BYTES_MAX:
             raise DamagedError("too_large")
         return file.read(_BYTES_MAX + 1)

@@ -79,7 +79,7 @@ def folded(text: str) -> str:
     """Return `text` with signs spelt, and folded: forms, case, accents, look-alikes, the invisible."""
     if "<" in text or "&" in text:
         text = html.unescape(_INLINE.sub("", text))
-    text = spelt(text)
+    text = spelt(text if text.isascii() else "".join(one for one in text if one not in _UNSEEN))
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

@@ -25,6 +25,8 @@ DAMAGE: dict[str, Any] = {
     "not text": lambda text: b"\xff\xfe\x00",
     "empty": lambda text: "",
     "another version": lambda text: text.replace('"version": 1', '"version": 2'),
+    "a version that is no number": lambda text: text.replace('"version": 1', '"version": true'),
+    "huge": lambda text: text + " " * (5 << 20),
     "a name twice": lambda text: text.replace('"version": 1', '"version": 1, "version": 1'),
     "another thread's": lambda text: text.replace('"of": "', '"of": "0'),
     "not a number": lambda text: text.replace('"saved_at_us": ', '"saved_at_us": NaN, "x": '),
@@ -81,6 +83,26 @@ def test_a_look_alone_moves_nothing(sessions: Sessions, folder: Path) -> None:
 
     assert (loaded.damaged, loaded.aside) == ("not_json", None)
     assert pt(folder).read_text(encoding="utf-8") == "{"
+
+
+def test_a_file_of_another_owner_than_its_folder_is_damage(
+    sessions: Sessions, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else put it there, and his constraints are nobody's here."""
+    sessions.merge(THREAD, [finding("plastic")], caller=USER)
+    assert sessions.look(THREAD, caller=USER).damaged is None
+    fstat = os.fstat
+    ids = {pt(folder).stat().st_ino}
+
+    def of_somebody_else(descriptor: int) -> os.stat_result:
+        status = fstat(descriptor)
+        parts = list(status)
+        parts[stat.ST_UID] += status.st_ino in ids
+        return os.stat_result(parts)
+
+    monkeypatch.setattr(os, "fstat", of_somebody_else)
+
+    assert sessions.look(THREAD, caller=USER).damaged == "not_the_owners"
 
 
 def test_a_link_in_the_place_of_the_file_is_damage(sessions: Sessions, folder: Path, tmp_path: Path) -> None:
