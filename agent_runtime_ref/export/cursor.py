@@ -69,7 +69,7 @@ class Cursor:
         """Write down what was noted, and wait until it is on disk.
 
         Raises:
-            CursorError: it cannot be written.
+            CursorError: it cannot be written, or is no longer the file that this process holds.
         """
         if self._is_saved:
             return
@@ -100,6 +100,7 @@ class Cursor:
 
     def _replace(self, data: bytes) -> None:
         """Put another file in the place of the cursor; it is locked before it has the name."""
+        self._require_held()
         beside = self.path.with_name(f"{self.path.name}.new")
         descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
@@ -113,6 +114,13 @@ class Cursor:
         os.close(self._lock)
         self._lock = descriptor
         sync_folder(self.path.parent)
+
+    def _require_held(self) -> None:
+        """Return if the file still has its name; else another export may hold the one that has it by now."""
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._lock), os.stat(self.path)):
+                return
+        raise self._error("was removed or replaced while the export was under way; start it again")
 
     def _locked(self) -> int:
         while True:

@@ -169,11 +169,15 @@ class Delivery:
             self._say(f"event {event.event_id} was refused for good: {answer.reason}")
 
     def _asked(self, events: Sequence[Outgoing]) -> Answer:
-        """Send a batch and say how many of it were rejected, which are no more than there were."""
+        """Send a batch and say how many of it were rejected.
+
+        Who accepts a batch and rejects every event of it has refused it, whatever he calls that.
+        """
         answer = self._sender.send(events)
         if not answer.rejected:
             return answer
-        answer = replace(answer, rejected=min(answer.rejected, len(events)))
+        if answer.rejected >= len(events):
+            return Answer("refused", reason=answer.reason or "it rejects every event")
         self._say(_partial(events, answer))
         return answer
 

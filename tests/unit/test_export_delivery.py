@@ -96,13 +96,6 @@ def test_records_that_the_receiver_rejects_are_counted_and_not_sent_again(log: P
         assert export.cursor.of("log").failed == 2
 
 
-def test_no_more_are_rejected_than_were_sent(log: Path) -> None:
-    """Whatever number a receiver says."""
-    with export_of(log, Recipient(lambda _: Answer("taken", rejected=10**9))) as export:
-        export.drain()
-        assert (export.report.sent, export.report.failed) == (0, 6)
-
-
 def test_one_event_that_is_refused_does_not_hold_up_the_others(log: Path) -> None:
     """The batch is sent in ever smaller parts, until the one at fault stands alone."""
     refused = Answer("refused", reason="400")
@@ -372,22 +365,6 @@ def test_following_waits_longer_and_longer_for_a_receiver_that_is_gone(log: Path
 
     assert waited == [1.0, 2.0, 4.0, 0.5, 1.0, 0.5]
     assert export.said[0] == "not delivered: nobody is there; trying again in 1 s"
-
-
-def test_following_leaves_a_receiver_alone_as_long_as_it_asks_for(log: Path) -> None:
-    """Up to five minutes; a shorter time than it would be left alone anyway changes nothing."""
-    asked = [Answer("unavailable", reason="busy", wait_seconds=one) for one in (60.0, 9_999.0, 0.5)]
-    answers, waited = iter(asked), list[float]()
-
-    def wait(seconds: float) -> bool:
-        waited.append(seconds)
-        return len(waited) == 4
-
-    with export_of(log, Recipient(lambda _: next(answers, TAKEN))) as export:
-        export.delivery.follow(export.chains, wait=wait, every=0.25)
-
-    assert waited == [60.0, 300.0, 4.0, 0.25]
-    assert export.said[0] == "not delivered: busy; trying again in 60 s"
 
 
 def test_an_end_is_taken_between_two_batches(log: Path) -> None:
