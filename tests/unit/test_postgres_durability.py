@@ -1,33 +1,17 @@
-"""A PostgreSQL store is durable where each commit is forced to the disk, and else says what keeps it."""
+"""Commits of a PostgreSQL store wait for the disk, and a server that may lose its files is told of."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 
 import pytest
 
-from agent_runtime_ref import Caller, GovernedMemory, MemoryCandidate
-from agent_runtime_ref.errors import StoreCapabilityError
 from agent_runtime_ref.stores.postgres import PostgresStore
+from agent_runtime_ref.telemetry import diagnostics
 from agent_runtime_ref.testing.conformance_base import TENANT
 from tests.postgres import SERVICE, PostgresProcess
-
-CALLER = Caller(tenant_id=TENANT, principal_id="importer", roles=("operator",))
-
-
-def candidate(memory_class: str) -> MemoryCandidate:
-    """A fact of that class."""
-    return MemoryCandidate(
-        TENANT,
-        memory_class,
-        "validated_fact",
-        "The office opens at nine.",
-        "trusted_service",
-        0.9,
-        "handbook",
-    )
 
 
 @contextmanager
@@ -50,33 +34,39 @@ def running_with(postgres: PostgresProcess, name: str, value: str) -> Iterator[N
         settle(f"ALTER SYSTEM RESET {name}", before)
 
 
-def test_it_is_durable_as_shipped(postgres: PostgresProcess, database: str) -> None:
-    """A server without settings of its own forces each commit to its disk."""
-    with closing(PostgresStore(postgres.url(SERVICE, database))) as store:
-        assert store.durable is True
-        assert store.volatile_because is None
-
-
-@pytest.mark.parametrize("name", ["fsync", "full_page_writes", "synchronous_commit"])
-def test_what_is_meant_to_last_is_refused_where_the_server_may_lose_it(
+@pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
+def test_who_runs_a_server_that_may_lose_its_files_is_warned(
     postgres: PostgresProcess, database: str, name: str
 ) -> None:
-    """The refusal names the setting; what is not meant to last is kept."""
-    with (
-        running_with(postgres, name, "off"),
-        GovernedMemory.open(postgres.url(SERVICE, database)) as memory,
-    ):
-        assert memory.durable is False
-        with pytest.raises(StoreCapabilityError, match=f"`{name} = off`"):
-            memory.write(candidate("long_term"), caller=CALLER)
+    """The setting is named, and the address without its password; as shipped there is nothing to say."""
+    told: list[tuple[str, str, str]] = []
+
+    def say(level: str, event: str, fields: Mapping[str, object]) -> None:
+        told.append((level, event, str(fields["detail"])))
+
+    url = postgres.url(SERVICE, database)
+    with diagnostics.told_by(say):
+        PostgresStore(url).close()
+        assert told == []
+        with running_with(postgres, name, "off"):
+            PostgresStore(url).close()
+    [(level, event, detail)] = told
+    assert (level, event) == ("warning", "server_may_lose_commits")
+    assert f"{name} = off" in detail
+    assert postgres.password not in detail
 
 
-def test_a_role_of_its_own_settings_counts(postgres: PostgresProcess, database: str) -> None:
-    """What matters is what holds for who logs in; another way of waiting for the disk is as good as `on`."""
-    for value, durable in (("off", False), ("local", True), ("remote_write", True)):
-        postgres.run(f"ALTER ROLE {SERVICE} SET synchronous_commit = '{value}'")
-        try:
-            with closing(PostgresStore(postgres.url(SERVICE, database))) as store:
-                assert store.durable is durable
-        finally:
-            postgres.run(f"ALTER ROLE {SERVICE} RESET synchronous_commit")
+@pytest.mark.parametrize(
+    ("value", "expected"), [("off", "on"), ("local", "local"), ("remote_write", "remote_write")]
+)
+def test_a_commit_waits_for_the_disk_whatever_a_role_was_told(
+    postgres: PostgresProcess, database: str, value: str, expected: str
+) -> None:
+    """Only `off` would lose what was acknowledged; the other values wait, and are left to the server."""
+    postgres.run(f"ALTER ROLE {SERVICE} SET synchronous_commit = '{value}'")
+    try:
+        with closing(PostgresStore(postgres.url(SERVICE, database))) as store:
+            assert store.durable is True
+            assert store._pool.ask(TENANT, "SHOW synchronous_commit") == [(expected,)]
+    finally:
+        postgres.run(f"ALTER ROLE {SERVICE} RESET synchronous_commit")

@@ -43,6 +43,11 @@ _SESSION_SETTINGS = {
     # Whoever stops in the middle of a write must not keep the others of its tenant waiting for ever.
     "idle_in_transaction_session_timeout": "60s",
 }
+# A role or a database may have been told not to wait for the disk: what is acknowledged here is on it. Every
+# other value (`local`, `remote_write`, `remote_apply`) waits, and is the choice of whoever runs the server.
+_WAITING = (
+    "SELECT set_config(name,'on',false) FROM pg_settings WHERE name='synchronous_commit' AND setting='off'"
+)
 
 T = TypeVar("T")
 
@@ -107,10 +112,11 @@ class Pool:
         )
 
     def _configure(self, connection: psycopg.Connection) -> None:
-        """Put a new connection into the application's role, whoever logged in."""
+        """Put a new connection into the application's role, whoever logged in, and have its commits wait."""
         settings = {**_SESSION_SETTINGS, "role": self._application}
         calls = ",".join(f"set_config(${2 * n + 1},${2 * n + 2},false)" for n in range(len(settings)))
         connection.execute(f"SELECT {calls}", [part for pair in settings.items() for part in pair])
+        connection.execute(_WAITING)
 
     def ask(self, tenant: str | Across, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """The rows of one statement about one tenant; asked again where the connection was lost."""

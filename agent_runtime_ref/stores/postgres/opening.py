@@ -10,6 +10,7 @@ from agent_runtime_ref.stores.postgres.connection import CONNECT_SECONDS, SETTIN
 from agent_runtime_ref.stores.postgres.migrate import newer, version_of
 from agent_runtime_ref.stores.postgres.schema import MIGRATIONS
 from agent_runtime_ref.stores.postgres.subjects import checked
+from agent_runtime_ref.telemetry import diagnostics
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,11 +22,10 @@ _UNWALLED = (
     " AND (r.rolsuper OR r.rolbypassrls"
     " OR r.oid = (SELECT relowner FROM pg_class WHERE oid = 'agent_memory.records'::regclass)) LIMIT 1"
 )
-# Without the first two a crash of its machine may leave the files broken, without the third it may lose the
-# last commits. Every other value of the third (`local`, `remote_write`, `remote_apply`) waits for its disk.
+# Without them a crash of its machine may leave the server's files broken.
 _LOSING = (
-    "SELECT name FROM pg_settings WHERE setting = 'off'"
-    " AND name IN ('fsync', 'full_page_writes', 'synchronous_commit') ORDER BY name"
+    "SELECT name FROM pg_settings"
+    " WHERE setting = 'off' AND name IN ('fsync', 'full_page_writes') ORDER BY name"
 )
 
 
@@ -35,7 +35,6 @@ class Known(NamedTuple):
     store_key: bytes
     application: str
     inspection: str
-    volatile_because: str | None  # None: what is committed is on the server's disk
 
 
 def examined(url: str, place: str) -> Known:
@@ -64,19 +63,17 @@ def examined(url: str, place: str) -> Known:
         names = [meta.get(name, b"").decode("utf-8", "replace") for name in ("application", "inspection")]
         _require_member(connection, place, names[0])
         key = checked(meta.get("store_key"), place)
-        return Known(key, names[0], names[1], _volatile_because(connection))
+        _tell_if_losing(connection, place)
+        return Known(key, names[0], names[1])
 
 
-def _volatile_because(connection: psycopg.Connection) -> str | None:
-    """Why a commit may be lost with the server's power; None where it cannot be.
-
-    Asked in the session of who logs in, since a role and a database may have settings of their own.
-    """
+def _tell_if_losing(connection: psycopg.Connection, place: str) -> None:
+    """Warn whoever runs it of a server that gives up its files for speed: a client cannot turn that back."""
     found = connection.execute(_LOSING).fetchall()
-    if not found:
-        return None
-    told = ", ".join(f"`{row[0]} = off`" for row in found)
-    return f"its server runs with {told} for who logs in; set it to on"
+    if found:
+        told = ", ".join(f"{row[0]} = off" for row in found)
+        detail = f"{place}: its server runs with {told}; a crash of its machine may lose what it acknowledged"
+        diagnostics.warning("server_may_lose_commits", detail=detail)
 
 
 def _meta(connection: psycopg.Connection, place: str) -> dict[str, bytes]:

@@ -69,11 +69,9 @@ class PostgresStore:
 
     Every statement runs in the application's role, which owns nothing; a look across tenants runs in the role
     of inspection, and is refused to who may not act in it.
-
-    `durable` is what the server's settings made it when the store was opened; `volatile_because` says which
-    of them keeps it from that.
     """
 
+    durable = True
     log_mode: LogMode = "same_transaction"
     capabilities = CAPABILITIES
 
@@ -89,8 +87,6 @@ class PostgresStore:
         self.url = shown(url)
         known = examined(checked(url), self.url)
         self._store_key = known.store_key
-        self.volatile_because = known.volatile_because
-        self.durable = known.volatile_because is None
         self._pool = Pool(url, self.url, application=known.application, inspection=known.inspection)
         self._log = logging.Log(self._pool, known.store_key)
 
