@@ -2,8 +2,8 @@
 
 What repeats what is found by a governed read, so nobody's records are looked at that the caller may not see.
 Of records that say the same about the same subject, in the same class, of the same kind, under the same key
-and with the same trust and retention, the one that lasts longest stays and takes over where the others came
-from (see `uniting`). The write policy is asked about each of the others, and whatever it lets go goes in one
+and with the same trust and retention, the earliest stays and takes over where the others came from (see
+`uniting`). The write policy is asked about each of the others, and whatever it lets go goes in one
 transaction with the lines that say so.
 """
 
@@ -55,7 +55,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Records that say the same, the one that stays first."""
+    """Records that say the same, the earliest first."""
 
     records: tuple[MemoryRecord, ...]
 
@@ -246,7 +246,7 @@ def _superseded(record: MemoryRecord) -> Change:
 
 
 def _repeated(records: Sequence[MemoryRecord], limit: int) -> list[int]:
-    """Return the places of records that say the same, group by group, what stays of each first."""
+    """Return the places of records that say the same, group by group, the earliest of each first."""
     chosen: list[int] = []
     for places in groups_of(records):
         room = limit - len(chosen)

@@ -1,9 +1,10 @@
 """Which records say the same, which of them stays, and what it says of the others.
 
-The record that lasts longest stays as it is: its instant, life and source are its own, so it is shown no
-longer and trusted no more than it was before. What it takes over is where the others came from, and the
-highest confidence among those that last as long. Records whose summary or retention differs are not the same:
-one of them could not say what both say. Where the sources of all do not fit into one record, several stay.
+The earliest record stays, with its own id, instant, source and provenance. It takes over where the others
+came from, the latest end, since a repetition says the same again until its own, and the highest confidence
+among those that last until then, so that what ends sooner lends its confidence to nothing later. A summary is
+that of the earliest which has one. Records of another retention are not the same: one record cannot be kept
+under two promises. Where the sources of all do not fit into one record, several stay.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _REDACTED = "[redacted:"
 
 
 def groups_of(records: Sequence[MemoryRecord]) -> list[list[int]]:
-    """Return the places of records that say the same, in groups of at least two, what stays first."""
+    """Return the places of records that say the same, in groups of at least two, the earliest first."""
     same: dict[tuple[str | None, ...], list[int]] = {}
     for place, record in enumerate(records):
         if _REDACTED not in record.content and _REDACTED not in (record.summary or ""):
@@ -39,12 +40,14 @@ def united(records: Sequence[MemoryRecord]) -> MemoryRecord:
     for record in others:
         sources.take(record)
     own = {record.memory_id for record in records}
-    confidence = max(one.confidence for one in records if _ends(one) == _ends(kept))
+    last = max(records, key=lambda one: (_ends(one), one.confidence))
     return replace(
         kept,
+        summary=next((one.summary for one in records if one.summary is not None), None),
+        expires_at=last.expires_at,
         scope=tuple(sources.labels),
         derived_from=tuple(one for one in sources.parents if one not in own),
-        confidence=confidence,
+        confidence=last.confidence,
     )
 
 
@@ -87,7 +90,7 @@ def _fitting(records: Sequence[MemoryRecord], places: Sequence[int]) -> Iterator
     """Yield groups whose sources fit into one record each; what does not fit any more begins another."""
     group: list[int] = []
     sources: _Sources | None = None
-    for place in sorted(places, key=lambda one: _order(records[one])):
+    for place in sorted(places, key=lambda one: _age(records[one])):
         if sources is not None and sources.take(records[place]):
             group.append(place)
             continue
@@ -101,16 +104,12 @@ def _fitting(records: Sequence[MemoryRecord], places: Sequence[int]) -> Iterator
 def _sameness(record: MemoryRecord) -> tuple[str | None, ...]:
     """Return what exact repetitions share. A key is a place of its own, which a replacement looks for."""
     about = (record.tenant_id, record.subject, record.memory_class, record.kind, record.key)
-    return (*about, record.trust_level, record.retention, record.content, record.summary)
+    return (*about, record.trust_level, record.retention, record.content)
 
 
-def _order(record: MemoryRecord) -> tuple[float, int, str]:
-    """Return by what records that say the same are ordered: what lasts longest, then what is younger.
-
-    A reader may ask for what is no older than so many days, so of equal ends the youngest is shown longest.
-    """
+def _age(record: MemoryRecord) -> tuple[int, str]:
     assert record.created_at is not None, "a record is given its instant before it is stored"
-    return -_ends(record), -microseconds(record.created_at), record.memory_id
+    return microseconds(record.created_at), record.memory_id
 
 
 def _ends(record: MemoryRecord) -> float:

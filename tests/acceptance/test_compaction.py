@@ -54,8 +54,8 @@ def shown(memory: GovernedMemory) -> list[Any]:
     return [hit.record for hit in memory.read(query(), caller=caller()).hits]
 
 
-def test_repetitions_are_merged_into_what_lasts_longest(every_store: str) -> None:
-    """One record stays, the last, with the provenance of all; a second compaction finds nothing."""
+def test_repetitions_are_merged_into_the_earliest(every_store: str) -> None:
+    """One record stays, the earliest, with the provenance of all; a second compaction finds nothing."""
     clock = FrozenClock()
     with GovernedMemory.open(every_store, clock=clock, ids=CountedIds()) as memory:
         ids = []
@@ -68,64 +68,49 @@ def test_repetitions_are_merged_into_what_lasts_longest(every_store: str) -> Non
         again = memory.compact(caller=caller())
         found = {record.memory_id: record for record in shown(memory)}
 
-    assert sorted(done.kept) == sorted((ids[2], own[0]))
-    assert sorted(done.removed) == sorted((*ids[:2], own[1]))
+    assert sorted(done.kept) == sorted((ids[0], own[0]))
+    assert sorted(done.removed) == sorted((*ids[1:], own[1]))
     assert (again.kept, again.removed, again.superseded) == ((), (), ())
-    assert set(found) == {ids[2], own[0]}
-    sources = ("provenance:second_rule", "provenance:first_rule")
-    assert found[ids[2]] == replace(alone[ids[2]], scope=sources)
-    assert found[ids[2]].expires_at == max(alone[one].expires_at for one in ids)
+    assert set(found) == {ids[0], own[0]}
+    assert found[ids[0]].scope == ("provenance:second_rule", "provenance:third_rule")
+    assert found[ids[0]].provenance == "first_rule"
+    assert found[ids[0]].created_at == alone[ids[0]].created_at
+    assert found[ids[0]].expires_at == max(alone[one].expires_at for one in ids)
 
 
 def test_the_confidence_is_that_of_what_lasts_as_long(every_store: str) -> None:
-    """Of equal ends the highest counts; what ends sooner lends its confidence to nobody."""
+    """Of equal ends the highest counts; what ends sooner lends its confidence to nothing later."""
     clock = FrozenClock()
     with GovernedMemory.open(every_store, clock=clock, ids=CountedIds()) as memory:
-        written(memory, "sure_rule", confidence=1.0)
+        first = written(memory, "sure_rule", confidence=1.0)
         clock.advance(seconds=1)
-        last = written(memory, "doubtful_rule", confidence=0.5)
-        last += written(memory, "better_rule", confidence=0.7)
+        written(memory, "doubtful_rule", confidence=0.5)
+        written(memory, "better_rule", confidence=0.7)
         memory.compact(caller=caller())
         (kept,) = shown(memory)
 
-    assert (kept.memory_id, kept.confidence) == (last[0], 0.7)
+    assert (kept.memory_id, kept.confidence) == (first[0], 0.7)
 
 
-def test_what_is_merged_is_shown_as_long_as_its_last_part(memory: GovernedMemory, clock: FrozenClock) -> None:
-    """Neither its own end nor a reader's bound on age takes away what a repeat would still have said."""
-    written(memory, "first_rule")
-    clock.advance(seconds=5 * 86_400)
-    written(memory, "second_rule")
-    memory.compact(caller=caller())
-
-    clock.advance(seconds=3 * 86_400)
-    recent = query(filters={"max_age_days": 4})
-    assert len(memory.read(recent, caller=caller()).hits) == 1
-    clock.advance(seconds=723 * 86_400)  # the first one would have ended a day ago
-    assert len(shown(memory)) == 1
-    clock.advance(seconds=5 * 86_400)
-    assert shown(memory) == []
-
-
-@pytest.mark.parametrize("changes", [{"summary": "Another one."}, {"retention": "short_term"}], ids=str)
-def test_another_summary_or_retention_is_another_memory(changes: dict[str, Any]) -> None:
-    """One record cannot have two summaries, nor be kept under two promises."""
+def test_another_retention_is_another_memory() -> None:
+    """One record cannot be kept under two promises."""
     record = MemoryRecord(
         "mem-1", "t", "long_term", "fact", "It is so.", "service", 0.9, "rule", 1,
         summary="So.", retention="long_term", created_at=instant(NOW_US),
     )  # fmt: skip
     same = replace(record, memory_id="mem-2")
-    assert uniting.groups_of([record, replace(same, **changes)]) == []
+    assert uniting.groups_of([record, replace(same, retention="short_term")]) == []
     assert uniting.groups_of([record, same]) == [[0, 1]]
 
 
 def test_a_summary_survives(memory: GovernedMemory) -> None:
-    """What has a summary is not merged into what has none."""
+    """The first summary that one of them has is that of what stays."""
     written(memory, "first_rule")
     written(memory, "second_rule", summary="Support queue.")
+    written(memory, "third_rule", summary="The queue for support.")
     memory.compact(caller=caller())
 
-    assert {record.summary for record in shown(memory)} == {None, "Support queue."}
+    assert [record.summary for record in shown(memory)] == ["Support queue."]
 
 
 @pytest.mark.parametrize("short", [uniting.LABELS_MAX, uniting.PARENTS_MAX], ids=["labels", "parents"])
@@ -163,7 +148,7 @@ def test_what_was_merged_stays_merged(every_store: str) -> None:
     with GovernedMemory.open(every_store) as memory:
         assert shown(memory) == before
         assert (
-            memory.write(candidate(provenance="second_rule"), caller=caller()).duplicate_of
+            memory.write(candidate(provenance="first_rule"), caller=caller()).duplicate_of
             == before[0].memory_id
         )
         told = [json.loads(line) for line in memory.log_lines()]
@@ -174,13 +159,13 @@ def test_what_others_were_derived_from_is_superseded_and_not_removed(every_store
     """Forgetting finds what was derived from somebody's records, so such a record stays, unread."""
     with GovernedMemory.open(every_store) as memory:
         own = written(memory, "first_rule", "second_rule", subject="user-42")
-        derived = candidate("It is so.", derived_from=(own[0],), subject="user-42")
+        derived = candidate("It is so.", derived_from=(own[1],), subject="user-42")
         child = memory.write(derived, caller=caller()).record
         done = memory.compact(caller=caller())
-        assert (done.removed, done.superseded) == ((), (own[0],))
+        assert (done.removed, done.superseded) == ((), (own[1],))
         told = [json.loads(line) for line in memory.log_lines()]
         assert [one for one in told if one.get("event_type") == "memory_forgotten"] == []
-        assert {record.memory_id for record in shown(memory)} == {own[1], child.memory_id}
+        assert {record.memory_id for record in shown(memory)} == {own[0], child.memory_id}
         memory.forget(subject="user-42", caller=caller())
         assert shown(memory) == []
 
