@@ -65,7 +65,12 @@ def add_caller(parser: argparse.ArgumentParser) -> None:
 
 
 def add_user(
-    parser: argparse.ArgumentParser, title: str, *, tenant: str = "default: local", acts: str = "acts"
+    parser: argparse.ArgumentParser,
+    title: str,
+    *,
+    tenant: str = "default: local",
+    acts: str = "who acts; default: the user",
+    user: str = "the user; default: the principal, else",
 ) -> Any:
     """Add whose it is and who `acts`, the user himself by default; returns the group."""
     group = parser.add_argument_group(title)
@@ -73,10 +78,10 @@ def add_user(
         "--user",
         type=worded,
         metavar="USER",
-        help="the user; default: AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
+        help=f"{user} AGENT_RUNTIME_USER_ID, else WORKBUDDY_USER_ID, else local-user",
     )
     add_tenant(group, tenant)
-    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help=f"who {acts}; default: the user")
+    group.add_argument("--principal", type=worded, metavar="PRINCIPAL", help=acts)
     group.add_argument("--role", action="append", metavar="ROLE", help="a role; may be repeated")
     return group
 

@@ -61,7 +61,13 @@ def add_parser(subparsers: Any) -> None:
         default="lexical",
         help="hybrid needs the extra `embeddings`; default: lexical",
     )
-    group = add_user(parser, "whose memory, and who looks", tenant="of a named store", acts="asks")
+    group = add_user(
+        parser,
+        "whose memory, and who looks",
+        tenant="of a named store",
+        acts="who asks; default: the user",
+        user="the user; default:",
+    )
     group.add_argument(
         "--purpose", type=worded, default="answer_generation", metavar="PURPOSE", help="what it is for"
     )

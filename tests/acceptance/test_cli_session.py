@@ -123,7 +123,7 @@ def test_clear_removes_a_thread(command: Command, home: Path) -> None:
 
 def test_clear_is_refused_to_whoever_may_not(command: Command, home: Path) -> None:
     """An anonymous caller ends in 1 with the decision, and the thread stays."""
-    code, out, err = said(command, "clear", "thread-1", "--principal", "anonymous")
+    code, out, err = said(command, "clear", "thread-1", "--user", "local-user", "--principal", "anonymous")
 
     assert code == 1
     assert json.loads(out)["reasons"] == ["erasure_not_permitted"]

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         "stated": True,
         "keys_to_supersede": superseded,
     }
-    with reported(style), preferences_of(args) as store:
+    with reported(style), preferences_of(args, creates=True) as store:
         told = store.write(offered, caller=caller)
         if told.outcome == "refused" and told.decision is not None:
             raise PolicyDeniedError(told.decision)

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """List the records, remove them if that is wanted, and return the exit code."""
     style = format_of(args)
     caller = caller_of(args)
-    with reported(style), preferences_of(args) as store:
+    with reported(style), preferences_of(args, removes=args.apply) as store:
         found = store.without_derived_key(caller=caller)
         removed = set(store.clean(caller=caller)) if args.apply else set()
     records = [

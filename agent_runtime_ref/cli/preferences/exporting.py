@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_runtime_ref.cli.acting import CLASSES
 from agent_runtime_ref.cli.exit_codes import DONE
-from agent_runtime_ref.cli.options import OPERATOR, names_store, opened, settings_of
+from agent_runtime_ref.cli.options import OPERATOR, names_store, opened
 from agent_runtime_ref.cli.output import json_text, print_document
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.preferences.whose import add_whose, caller_of, preferences_of
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from agent_runtime_ref.preferences import Preference, PreferenceStore
     from agent_runtime_ref.runtime import GovernedMemory
 
-_CLASSES = ("short_term", "long_term", "profile")
 _NOT_COVERED = (
     (
         "the decision log, where the user stands under a pseudonym, and as a principal by his name where the"
@@ -59,9 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the document and return the exit code."""
     caller = caller_of(args)
     target = None if args.output is None else _target(args.output)
-    with reported(), preferences_of(args) as store:
-        with _gate(args, store, caller) as memory:
-            _require_look(memory, caller)
+    with reported(), preferences_of(args, asks=True) as store:
         preferences = store.read(caller=caller)
         document = {
             "kind": "personal_data_export",
@@ -79,37 +75,6 @@ def run(args: argparse.Namespace) -> int:
     _write(target, json_text(document) + "\n")
     note(f"written to `{target}`")
     return DONE
-
-
-@contextmanager
-def _gate(args: argparse.Namespace, store: PreferenceStore, caller: Caller) -> Iterator[GovernedMemory]:
-    """Yield the memory whose policies say who may look, in whose log it stands then."""
-    from agent_runtime_ref.runtime import GovernedMemory
-
-    memory = store.memory_of(caller)
-    if memory is not None:
-        yield memory
-    elif names_store(args):
-        with opened(args) as memory:
-            yield memory
-    else:  # he has no preferences; his sessions are asked about all the same
-        settings = replace(settings_of(args), store="memory:")
-        with GovernedMemory.from_settings(settings, follow_policies=False) as memory:
-            yield memory
-
-
-def _require_look(memory: GovernedMemory, caller: Caller) -> None:
-    from agent_runtime_ref.clock import RandomIds
-    from agent_runtime_ref.preferences.paging import require_look
-
-    require_look(
-        memory,
-        caller=caller,
-        as_operator=OPERATOR in caller.roles,
-        purpose="answer_generation",
-        classes=_CLASSES,
-        ids=RandomIds(),
-    )
 
 
 def _set_aside(store: PreferenceStore, caller: Caller) -> list[str]:
@@ -158,7 +123,7 @@ def _part(memory: GovernedMemory, caller: Caller) -> dict[str, Any]:
         lambda record: True,
         caller=caller,
         purpose="answer_generation",
-        classes=_CLASSES,
+        classes=CLASSES,
         ids=RandomIds(),
     )
     return {"records": list(own.records), "kept_out": dict(own.kept_out)}

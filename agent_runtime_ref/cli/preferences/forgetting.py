@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     caller = caller_of(args)
     if args.all == (args.what is not None):
         raise UsageError("name one preference by its key or what it is about, or all of them with --all")
-    with reported(style), preferences_of(args) as store:
+    with reported(style), preferences_of(args, removes=True) as store:
         if args.all:
             receipt = store.forget_all(caller=caller)
             print_document(None if receipt is None else receipt.to_document(), style)

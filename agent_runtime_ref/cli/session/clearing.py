@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Clear the thread and return the exit code."""
     style = format_of(args)
-    with reported(style), sessions_of(args) as sessions:
+    with reported(style), sessions_of(args, removes=True) as sessions:
         caller = caller_of(args)
         cleared = sessions.clear(args.thread, caller=caller)
     document = {"thread_id": args.thread, "tenant_id": caller.tenant_id, "user_id": caller.own_subject}

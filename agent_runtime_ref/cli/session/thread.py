@@ -8,6 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agent_runtime_ref.cli import acting
+from agent_runtime_ref.cli.acting import OTHERS
 from agent_runtime_ref.cli.options import (
     add_settings,
     add_user,
@@ -17,7 +19,6 @@ from agent_runtime_ref.cli.options import (
     settings_of,
 )
 from agent_runtime_ref.cli.parsers import worded
-from agent_runtime_ref.resources import user_of
 
 if TYPE_CHECKING:
     from agent_runtime_ref.contracts import Caller
@@ -28,23 +29,13 @@ if TYPE_CHECKING:
 def add_thread(parser: argparse.ArgumentParser) -> None:
     """Add the thread, whose it is, who looks, and the settings."""
     parser.add_argument("thread", type=worded, metavar="THREAD", help="the id of the thread")
-    add_user(parser, "whose thread, and who acts")
+    add_user(parser, "whose thread, and who acts", acts=f"who acts; default: the user. {OTHERS}")
     add_settings(parser)
 
 
 def caller_of(args: argparse.Namespace) -> Caller:
     """Return who acts, about whose thread."""
-    from agent_runtime_ref.contracts import Caller
-    from agent_runtime_ref.session_state.single import LOCAL_TENANT
-
-    user = args.user or user_of()
-    return Caller(
-        args.tenant or LOCAL_TENANT,
-        args.principal or user,
-        session_id=args.thread,
-        subject=user,
-        roles=tuple(args.role or ()),
-    )
+    return acting.caller_of(args, session_id=args.thread)
 
 
 def whose_thread(args: argparse.Namespace) -> str:
@@ -54,16 +45,25 @@ def whose_thread(args: argparse.Namespace) -> str:
 
 
 @contextmanager
-def sessions_of(args: argparse.Namespace, *, hands_over: bool = False) -> Iterator[Sessions]:
+def sessions_of(
+    args: argparse.Namespace, *, hands_over: bool = False, removes: bool = False
+) -> Iterator[Sessions]:
     """Yield the sessions in the folder that the environment names, behind the gates of the settings.
 
     What is read of them is looked at, unless it is handed over to an agent.
+
+    Raises:
+        PolicyDeniedError: the thread is another's than the principal's, and no role lets him.
     """
     from agent_runtime_ref.session_state import Sessions
     from agent_runtime_ref.telemetry.turns import looking
 
     look = nullcontext() if hands_over else looking()
     with look, opened(args) if names_store(args) else _without_store(args) as memory:
+        caller = caller_of(args)
+        # A thread's records are about its life, which is nobody's name: whose it is has to be asked before.
+        if acting.acts_for_another(caller):
+            acting.require_right(memory, caller, removes=removes)
         yield Sessions(memory)
 
 
