@@ -53,7 +53,8 @@ def test_what_is_said_for_good_outlives_the_conversation(
     for result in (same, other):
         assert 'key="dislike:material:general:plastic"' in result.context
         assert preference.record_id in result.layers[1].record_ids
-        assert payloads(result, "context_layers_built")[0]["record_ids"]["session"] == [preference.record_id]
+        assert preference.record_id in payloads(result, "context_layers_built")[0]["record_ids"]["session"]
+    assert payloads(other, "context_layers_built")[0]["record_ids"]["session"] == [preference.record_id]
     assert "<session_constraints>" in same.context
     assert "<session_constraints>" not in other.context
 

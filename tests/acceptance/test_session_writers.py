@@ -14,7 +14,7 @@ import pytest
 from agent_runtime_ref import GovernedMemory
 from agent_runtime_ref.errors import SessionStateError, StoreError
 from agent_runtime_ref.session_state import Sessions
-from agent_runtime_ref.testing import FrozenClock
+from agent_runtime_ref.testing import CountedIds, FrozenClock
 from tests.constraining import finding
 from tests.support import caller
 
@@ -143,7 +143,7 @@ def test_the_file_is_the_same_bytes_for_the_same_turns(tmp_path: Path) -> None:
     written = []
     for run in ("first", "second"):
         clock = FrozenClock()
-        with GovernedMemory.open("memory:", clock=clock) as memory:
+        with GovernedMemory.open("memory:", clock=clock, ids=CountedIds()) as memory:
             sessions = Sessions(memory, folder=tmp_path / run, clock=clock, ids=_Counted())
             sessions.merge(THREAD, [finding("plastic"), finding("塑料盒")], caller=USER)
         written.append(next((tmp_path / run).glob("*/*/pt.json")).read_bytes())
