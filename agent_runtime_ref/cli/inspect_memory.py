@@ -112,8 +112,10 @@ def run(args: argparse.Namespace) -> int:
         from agent_runtime_ref.cli import inspect_as_of
 
         return inspect_as_of.run(args)
+    from agent_runtime_ref.telemetry.turns import looking
+
     style = format_of(args, otherwise="table")
-    with reported(style), opened(args) as memory:
+    with reported(style), looking(), opened(args) as memory:
         inspects = args.principal is None or args.explain
         most = memory.bundle.settings["limits"]["inspection_max" if inspects else "query_max"]
         limit = within_limit(args.limit, most)

@@ -30,6 +30,7 @@ from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, PURPOS
 from agent_runtime_ref.preferences.relevance import in_domain, in_force, relevant
 from agent_runtime_ref.recall.embedding import Embedder, Vectors
 from agent_runtime_ref.store_address import shown
+from agent_runtime_ref.telemetry.turns import looking
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -214,7 +215,8 @@ class PreferenceStore:
         caller = caller or local_caller()
         if is_anonymous(caller):
             raise AnonymousUserError
-        kept = self._kept(caller)
+        with looking():  # nobody is handed what is only looked through
+            kept = self._kept(caller)
         found, near = meant(text_or_key, in_force(kept), self._vectors)
         memory = self._of(caller, creates=False)
         key = Key.read(text_or_key)
@@ -257,7 +259,8 @@ class PreferenceStore:
     def clean(self, *, caller: Caller | None = None) -> list[str]:
         """Remove the records of preferences whose key was not derived; returns their ids."""
         caller = caller or local_caller()
-        ids = tuple(one.memory_id for one in self.without_derived_key(caller=caller))
+        with looking():
+            ids = tuple(one.memory_id for one in self.without_derived_key(caller=caller))
         memory = self.memory_of(caller)
         if memory is None or not ids:
             return []

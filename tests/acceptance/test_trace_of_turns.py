@@ -93,6 +93,9 @@ def test_a_look_is_no_exposure(talk: Talk, command: Command, tmp_path: Path) -> 
     assert command("preferences", "list", *whose, "--about", "wool").code == 0
     assert command("preferences", "export", *whose, "-o", str(tmp_path / "me.json")).code == 0
     assert command("preferences", "clean", *whose).code == 0
+    as_him = ("--as", "user-42", "--purpose", "personalization", "--format", "json")
+    if talk.preferences == talk.address:
+        assert command("inspect-memory", *WHO, *as_him, "--store", talk.address).document["count"]
     assert command("session", "show", "trip", *WHO, "--user", "user-42").code == 0
     assert exposed() == before
     assert command("preferences", "list", *whose, "--format", "block").code == 0
