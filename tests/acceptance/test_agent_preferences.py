@@ -53,9 +53,12 @@ def test_what_is_said_for_good_outlives_the_conversation(
     for result in (same, other):
         assert 'key="dislike:material:general:plastic"' in result.context
         assert preference.record_id in result.layers[1].record_ids
-        assert preference.record_id in payloads(result, "context_layers_built")[0]["record_ids"]["session"]
-    assert payloads(other, "context_layers_built")[0]["record_ids"]["session"] == [preference.record_id]
+        entered = payloads(result, "context_layers_built")[0]["record_ids"]["session"]
+        assert entered == [*result.layers[1].record_ids]
+        assert entered[0] == preference.record_id
     assert "<session_constraints>" in same.context
+    assert len(same.layers[1].record_ids) == 2  # that of the constraint too
+    assert other.layers[1].record_ids == (preference.record_id,)
     assert "<session_constraints>" not in other.context
 
 

@@ -56,11 +56,10 @@ def test_json_holds_the_lines_as_they_are(command: Command, store: str) -> None:
 
 
 def test_says_why_a_record_entered_or_did_not(command: Command, store: str) -> None:
-    """Returned with its rank, kept out with the reason, or not considered: each is said of the read."""
+    """Returned with its rank, or kept out with the reason: each is said of the read."""
     expected = {
         _id_of(command, store, "active"): {"outcome": "returned", "rank": 1},
         _id_of(command, store, "quarantined"): {"outcome": "kept_out", "reason": "status_not_active"},
-        "mem-unknown": {"outcome": "not_considered"},
     }
     for record_id, outcome in expected.items():
         words = ["trace", "inspect", "trace-001", "--store", store, "--record", record_id]
