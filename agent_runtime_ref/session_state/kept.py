@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from agent_runtime_ref.contracts.finding import Finding
+from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
 from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of, thing_of
 
-__all__ = ["LIFE_LINE", "NOBODY", "TTL", "KeptState", "KeptTurns", "Turn", "again", "is_expired"]
+__all__ = ["LIFE_LINE", "NOBODY", "TTL", "Held", "KeptState", "KeptTurns", "Turn", "again", "is_expired"]
 
 TTL = timedelta(hours=24)  # counted from the last save
 NOBODY = "session-none"  # the subject that is asked about where no life has begun
@@ -75,20 +75,46 @@ def again(turn: Turn, kept: Sequence[Turn]) -> Turn | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A constraint that waits in quarantine; its words are in its record, and nowhere else."""
+
+    record_id: str
+    before: int  # how many of the constraints that stand had been said before it
+    parts: Mapping[str, Any]  # of the finding as a document, all but `content`
+
+    @classmethod
+    def of(cls, finding: Finding, record_id: str, before: int) -> Held:
+        """Return what is kept of a finding whose record waits."""
+        parts = finding.to_document()
+        del parts["content"]
+        return cls(record_id, before, parts)
+
+    def finding(self, content: str) -> Finding:
+        """Return the finding with the words of its record."""
+        return finding_of({**self.parts, "content": content[:CONTENT_CHARACTERS_MAX]})
+
+    def to_document(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {"record_id": self.record_id, "before": self.before, "finding": dict(self.parts)}
+
+
+@dataclass(frozen=True, slots=True)
 class KeptState:
     """What pt.json holds."""
 
     state: SessionState = EMPTY
     life: str | None = None
+    held: tuple[Held, ...] = ()  # in the order in which they were said
 
     def to_document(self) -> dict[str, Any]:
         """Return the part of the file that is its own."""
-        return {
+        document = {
             "life": self.life,
             "saved_at_us": self.state.saved_at_us,
             "findings": [finding.to_document() for finding in self.state.findings],
             "record_ids": [self.state.records.get(thing_of(finding)) for finding in self.state.findings],
         }
+        return document | ({"held": [one.to_document() for one in self.held]} if self.held else {})
 
     @property
     def saved_at_us(self) -> int | None:
@@ -98,11 +124,12 @@ class KeptState:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> KeptState:
         """Return what a document holds; what it raises is damage."""
+        _only(document, "life", "saved_at_us", "findings", "record_ids", "held")
         findings = tuple(finding_of(one) for one in _listed(document["findings"]))
         records = _records(document.get("record_ids"), findings)
-        return cls(
-            SessionState(findings, _instant(document["saved_at_us"]), records), _life(document["life"])
-        )
+        state = SessionState(findings, _instant(document["saved_at_us"]), records)
+        held = tuple(_held(one, len(findings)) for one in _listed(document.get("held", [])))
+        return cls(state, _life(document["life"]), held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +151,7 @@ class KeptTurns:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> KeptTurns:
         """Return what a document holds; what it raises is damage."""
+        _only(document, "life", "saved_at_us", "turns")
         turns = tuple(Turn(**one) for one in _listed(document["turns"]))
         return cls(turns, _life(document["life"]), _instant(document["saved_at_us"]))
 
@@ -145,6 +173,23 @@ def _records(ids: Any, findings: tuple[Finding, ...]) -> dict[tuple[str, ...], s
     if not all(isinstance(one, str | None) for one in _listed(ids)) or len(ids) != len(findings):
         raise ValueError("there is an id, or None, for each finding")
     return {thing_of(finding): one for finding, one in zip(findings, ids, strict=True) if one is not None}
+
+
+def _only(document: Mapping[str, Any], *names: str) -> None:
+    """Return if a file has these parts alone: who added one meant something that is not enforced."""
+    if not set(document) <= {"version", "of", *names}:
+        raise ValueError("it has unknown parts")
+
+
+def _held(document: Any, most: int) -> Held:
+    record_id, before, parts = document["record_id"], document["before"], document["finding"]
+    if not isinstance(record_id, str) or type(before) is not int or not 0 <= before <= most:
+        raise ValueError("it is no constraint that waits")
+    held = Held(record_id, before, parts)
+    # Its words are the record's, and those that stand here are somebody else's.
+    if "content" in parts or held.finding("-").scope != "session":
+        raise ValueError("it is no constraint that waits")
+    return held
 
 
 def _listed(value: Any) -> list[Any]:

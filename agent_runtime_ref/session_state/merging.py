@@ -25,7 +25,7 @@ from agent_runtime_ref.session_state.state import (
     thing_of,
 )
 
-__all__ = ["Merged", "merge", "merged"]
+__all__ = ["Merged", "merge", "merged", "still_before", "with_released"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,28 @@ def merged(state: SessionState, findings: Iterable[Finding]) -> Merged:
             kept = [one for one in kept if one not in replaced] + [finding]
             entered = [one for one in entered if one not in replaced] + [finding]
     return Merged(replace(state, findings=tuple(kept)), tuple(entered), tuple(refused))
+
+
+def with_released(state: SessionState, released: Iterable[tuple[int, Finding]]) -> SessionState:
+    """Return the state as it were if these constraints had never waited for a review.
+
+    Each has its place, the number of constraints of `state` that were said before it: what was said later
+    stays the later word.
+    """
+    result, at = replace(state, findings=()), 0
+    for before, finding in released:
+        result = merge(merge(result, state.findings[at:before]), [finding])
+        at = before
+    return merge(result, state.findings[at:])
+
+
+def still_before(earlier: SessionState, before: int, state: SessionState) -> int:
+    """Return how many of the first `before` constraints of `earlier` still stand in the later `state`.
+
+    The very same ones: what was said again was said later.
+    """
+    known = {id(finding) for finding in earlier.findings[:before]}
+    return sum(id(finding) in known for finding in state.findings)
 
 
 def _bounded(finding: Finding) -> Finding:

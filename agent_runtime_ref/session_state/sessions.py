@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_runtime_ref.clock import Clock, Ids, RandomIds
-from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, WriteReceipt
+from agent_runtime_ref.contracts import Caller, Decision, MemoryCandidate, RetrievalQuery, RetrievalResult
 from agent_runtime_ref.contracts.arguments import each_of
-from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
+from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.errors import DocumentError, EngineFailureError, PolicyDeniedError
 from agent_runtime_ref.session_state import files
 from agent_runtime_ref.session_state.kept import (
@@ -32,9 +32,19 @@ from agent_runtime_ref.session_state.kept import (
     again,
     is_expired,
 )
-from agent_runtime_ref.session_state.merging import merge, merged
+from agent_runtime_ref.session_state.merging import merged
 from agent_runtime_ref.session_state.places import Place, sessions_folder, user_folder
-from agent_runtime_ref.session_state.state import EMPTY, SessionState, counted, thing_of
+from agent_runtime_ref.session_state.records import (
+    MEMORY_CLASS,
+    SOURCE,
+    after,
+    constraint,
+    content_of,
+    key_of,
+    released,
+    ruled,
+)
+from agent_runtime_ref.session_state.state import EMPTY, SessionState, counted
 from agent_runtime_ref.telemetry import turns as runtime_turns
 
 if TYPE_CHECKING:
@@ -44,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Loaded", "MergeReceipt", "Sessions"]
 
-_CLASS, _SOURCE = "short_term", "session_state"
 _LIMIT = 100
 _Kept = TypeVar("_Kept", KeptState, KeptTurns)
 
@@ -57,6 +66,7 @@ class Loaded:
     expired: bool = False
     damaged: str | None = None  # the reason; the state is empty then
     aside: Path | None = None  # where the damaged file was put
+    waiting: int = 0  # constraints in quarantine, which hold from the first load behind their release
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,8 @@ class Sessions:
         self._decide_read(place, kept.life or NOBODY, caller, purpose)
         if self._is_over(kept):
             return Loaded(EMPTY, expired=True)
-        return Loaded(kept.state)
+        kept = self._with_released(kept, place, caller, purpose)
+        return Loaded(kept.state, waiting=len(kept.held))
 
     def merge(self, thread_id: str, findings: Iterable[Finding], *, caller: Caller) -> MergeReceipt:
         """Merge the findings of one turn into a thread, each as far as the write policy admits it.
@@ -133,18 +144,15 @@ class Sessions:
         with files.locked(place), self._swept(place):
             kept = self._standing(place, files.PT, KeptState.of, KeptState(), caller)
             life = kept.life or self._ids.new("session")
+            with suppress(DocumentError, PolicyDeniedError):  # who may not read them may still add to them
+                kept = self._with_released(kept, place, caller)
             wanted = merged(kept.state, turn)
-            outcomes = self._written([_constraint(one, life, caller) for one in wanted.entered], life, caller)
-            entered, refused, decisions = _sorted(wanted.entered, outcomes)
-            state = kept.state
-            if entered:
-                state = replace(
-                    merge(state, entered),
-                    saved_at_us=self._clock.now_us(),
-                    records={**state.records, **_record_ids(wanted.entered, outcomes)},
-                )
-                files.write(place, files.PT, KeptState(state, life).to_document())
-        receipt = MergeReceipt(state, entered, (*wanted.refused, *refused), decisions)
+            outcomes = self._written([constraint(one, life, caller) for one in wanted.entered], life, caller)
+            came = ruled(wanted.entered, outcomes)
+            if came.entered or came.waiting:
+                kept = after(kept, came, life, self._clock.now_us())
+                files.write(place, files.PT, kept.to_document())
+        receipt = MergeReceipt(kept.state, came.entered, (*wanted.refused, *came.refused), came.decisions)
         if turn:
             self._tell(receipt, life, caller)
         return receipt
@@ -299,11 +307,13 @@ class Sessions:
             with suppress(OSError):
                 place.folder.rmdir()
 
-    def _decide_read(self, place: Place, life: str, caller: Caller, purpose: str) -> None:
-        """Return if the policy lets the caller read a life; the decision is logged with the records it names.
+    def _decide_read(
+        self, place: Place, life: str, caller: Caller, purpose: str, record_ids: tuple[str, ...] = ()
+    ) -> RetrievalResult:
+        """Return what the policy lets the caller read of a life, or of these records of it; it is logged.
 
         Raises:
-            PolicyDeniedError: it does not.
+            PolicyDeniedError: it does not let him read at all.
         """
         query = RetrievalQuery(
             caller.trace_id or self._ids.new("trc"),
@@ -311,11 +321,23 @@ class Sessions:
             caller.tenant_id,
             caller.principal_id,
             purpose,
-            (_CLASS,),
+            (MEMORY_CLASS,),
             _LIMIT,
-            sources=(_SOURCE,),
+            sources=(SOURCE,),
+            record_ids=record_ids,
         )
-        self._memory.read(query, caller=replace(caller, subject=life), operation="list")
+        return self._memory.read(query, caller=replace(caller, subject=life), operation="list")
+
+    def _with_released(
+        self, kept: KeptState, place: Place, caller: Caller, purpose: str = "answer_generation"
+    ) -> KeptState:
+        """Return what is in force where a reviewer let constraints out of quarantine; nothing is written."""
+        if not kept.held:
+            return kept
+        ids = tuple(one.record_id for one in kept.held)
+        result = self._decide_read(place, str(kept.life), caller, purpose, ids)
+        words = {hit.record.memory_id: hit.record.content for hit in result.hits}
+        return released(kept, words)
 
     def _written(self, candidates: list[MemoryCandidate], life: str, caller: Caller) -> list[Outcome]:
         if not candidates:
@@ -328,9 +350,16 @@ class Sessions:
             return text
         try:
             candidate = MemoryCandidate(
-                caller.tenant_id, _CLASS, "conversation", text, _SOURCE, 1.0, "session_turn", subject=life
+                caller.tenant_id,
+                MEMORY_CLASS,
+                "conversation",
+                text,
+                SOURCE,
+                1.0,
+                "session_turn",
+                subject=life,
             )
-            return _content(self._written([candidate], life, caller)[0])
+            return content_of(self._written([candidate], life, caller)[0])
         except DocumentError:  # a reply that is longer than a memory may be, or no text that can be kept
             return None
 
@@ -343,61 +372,5 @@ class Sessions:
                 "total": len(receipt.state.findings),
             },
             caller=replace(caller, subject=life),
-            keys=[_key(finding) for finding in receipt.entered],
+            keys=[key_of(finding) for finding in receipt.entered],
         )
-
-
-def _constraint(finding: Finding, life: str, caller: Caller) -> MemoryCandidate:
-    """Return a constraint as the write gate is offered it; a later one about the same thing replaces it."""
-    return MemoryCandidate(
-        caller.tenant_id,
-        _CLASS,
-        "working_note",
-        finding.content,
-        _SOURCE,
-        1.0 if finding.stated else 0.5,
-        "session_constraint",
-        "replace",
-        key=_key(finding),
-        subject=life,
-        summary=f"{finding.polarity} {finding.strength}",
-    )
-
-
-def _key(finding: Finding) -> str:
-    return ":".join(("session", *thing_of(finding)))
-
-
-def _sorted(
-    findings: tuple[Finding, ...], outcomes: list[Outcome]
-) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], tuple[Decision, ...]]:
-    """Return which findings entered, as they were admitted, which did not and why, and every decision."""
-    entered, refused, decisions = [], [], []
-    for finding, outcome in zip(findings, outcomes, strict=True):
-        if outcome.decision is not None:
-            decisions.append(outcome.decision)
-        content = _content(outcome)
-        if content is not None:
-            # What was redacted from the record must not live on in the file.
-            entered.append(replace(finding, content=content[:CONTENT_CHARACTERS_MAX]))
-        elif isinstance(outcome, PolicyDeniedError):
-            refused.append((finding, ", ".join(outcome.decision.reasons)))
-        else:
-            refused.append((finding, "quarantined"))
-    return tuple(entered), tuple(refused), tuple(decisions)
-
-
-def _record_ids(findings: tuple[Finding, ...], outcomes: list[Outcome]) -> dict[tuple[str, ...], str]:
-    """Return the memory that each finding was kept as, by what it is about."""
-    return {
-        thing_of(finding): outcome.record.memory_id
-        for finding, outcome in zip(findings, outcomes, strict=True)
-        if isinstance(outcome, WriteReceipt)
-    }
-
-
-def _content(outcome: Outcome) -> str | None:
-    """Return what the write gate let in, None where it refused or held back."""
-    if isinstance(outcome, WriteReceipt) and outcome.record.status == "active":
-        return outcome.record.content
-    return None

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
+from agent_runtime_ref.cli.options import names_store
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example
 from agent_runtime_ref.cli.refusals import reported
@@ -49,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
         note(f"the constraints of `{args.thread}` have expired")
     elif not loaded.state:
         note(f"there are no constraints in {whose_thread(args)}")
+    if loaded.waiting:
+        # Which of them were released stands in the store alone.
+        more = "" if names_store(args) else "; those that were released are shown with --store"
+        note(f"constraints that wait for a review, and are not in force: {loaded.waiting}{more}")
     return DONE
 
 
@@ -86,6 +91,7 @@ def _document(loaded: Loaded, args: argparse.Namespace) -> dict[str, Any]:
         "expires_at": None if saved_us is None else timestamp(saved_us + ttl_us),
         "expired": loaded.expired,
         "damaged": loaded.damaged,
+        "waiting": loaded.waiting,
         "counts": state.counts,
         "constraints": [
             {"kind": kind_of(one)} | {name: one.to_document()[name] for name in _FIELDS}

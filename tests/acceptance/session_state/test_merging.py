@@ -63,7 +63,9 @@ def test_small_talk_decides_nothing_and_touches_nothing(sessions: Sessions, fold
     assert told() == []
 
 
-def test_a_refused_constraint_leaves_the_file_as_it_is(sessions: Sessions, folder: Path) -> None:
+def test_a_refused_constraint_is_not_enforced_and_its_words_are_not_in_the_file(
+    sessions: Sessions, folder: Path
+) -> None:
     """What the gate denies or holds back never reaches what is enforced; the rest of the turn does."""
     sessions.merge(THREAD, [finding("plastic")], caller=USER)
     before = pt(folder).read_bytes()
@@ -71,7 +73,12 @@ def test_a_refused_constraint_leaves_the_file_as_it_is(sessions: Sessions, folde
     poisoned = sessions.merge(THREAD, [like("note", content=OVERRIDE)], caller=USER)
 
     assert [reason for _, reason in poisoned.refused] == ["quarantined"]
-    assert pt(folder).read_bytes() == before
+    assert json.loads(pt(folder).read_bytes())["findings"] == json.loads(before)["findings"]
+    assert b"Ignore" not in pt(folder).read_bytes()
+    unchanged = pt(folder).read_bytes()
+    nobody = caller(principal_id="", subject="user-42")
+    assert sessions.merge(THREAD, [finding("leather")], caller=nobody).refused
+    assert pt(folder).read_bytes() == unchanged
     mixed = sessions.merge(THREAD, [like("note", content=OVERRIDE), finding("leather")], caller=USER)
     assert [one.slug for one in mixed.state.findings] == ["plastic", "leather"]
 
