@@ -14,9 +14,21 @@ from datetime import timedelta
 from typing import Any
 
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
+from agent_runtime_ref.errors import DocumentTypeError, DocumentValueError
 from agent_runtime_ref.session_state.state import EMPTY, SessionState, finding_of, thing_of
 
-__all__ = ["LIFE_LINE", "NOBODY", "TTL", "Held", "KeptState", "KeptTurns", "Turn", "again", "is_expired"]
+__all__ = [
+    "LIFE_LINE",
+    "NOBODY",
+    "TTL",
+    "Held",
+    "KeptState",
+    "KeptTurns",
+    "Turn",
+    "again",
+    "is_expired",
+    "require_exchange",
+]
 
 TTL = timedelta(hours=24)  # counted from the last save
 NOBODY = "session-none"  # the subject that is asked about where no life has begun
@@ -154,6 +166,21 @@ class KeptTurns:
         _only(document, "life", "saved_at_us", "turns")
         turns = tuple(Turn(**one) for one in _listed(document["turns"]))
         return cls(turns, _life(document["life"]), _instant(document["saved_at_us"]))
+
+
+def require_exchange(user_text: object, reply: object, status: object) -> None:
+    """Return if somebody said something, and it ended in a known way.
+
+    Raises:
+        DocumentTypeError, DocumentValueError: not so.
+    """
+    for name, text in (("user_text", user_text), ("reply", reply)):
+        if not isinstance(text, str | None):
+            raise DocumentTypeError(f"{name}: must be a string or none", path=name)
+    if not any(isinstance(text, str) and text.strip() for text in (user_text, reply)):
+        raise DocumentValueError("turn: must not be blank", path="user_text")
+    if not isinstance(status, str) or status not in _STATUSES:
+        raise DocumentValueError(f"status: must be one of {', '.join(_STATUSES)}", path="status")
 
 
 def is_expired(saved_at_us: int | None, *, now_us: int, ttl: timedelta) -> bool:

@@ -31,6 +31,7 @@ from agent_runtime_ref.session_state.kept import (
     Turn,
     again,
     is_expired,
+    require_exchange,
 )
 from agent_runtime_ref.session_state.merging import merged
 from agent_runtime_ref.session_state.places import Place, sessions_folder, user_folder
@@ -175,7 +176,12 @@ class Sessions:
         Both texts pass the write gate. What it refuses or holds back is None, what it redacts is redacted.
         A turn that is added again, as after a crash, is the one that is there: a turn of a runtime by its id,
         another if it was the last under the caller's trace.
+
+        Raises:
+            DocumentTypeError, DocumentValueError: nobody said anything, or it ended in no known way.
+            SessionStateError: the file cannot be written.
         """
+        require_exchange(user_text, reply, status)
         place = Place.of(thread_id, caller, self._root)
         with files.locked(place), self._swept(place):
             kept = self._standing(place, files.TURNS, KeptTurns.of, KeptTurns(), caller)

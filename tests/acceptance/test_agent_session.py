@@ -173,6 +173,21 @@ def test_a_curated_turn_is_in_the_thread_once(memory: GovernedMemory, tmp_path: 
     assert sessions.turns("session-001", caller=who) == (turn,)
 
 
+def test_a_turn_that_failed_is_kept_as_one_that_failed(memory: GovernedMemory, tmp_path: Path) -> None:
+    """Whoever reads the thread later does not take it for one that was answered."""
+
+    def failing(request: Any) -> Answer:
+        raise RuntimeError("no model")
+
+    sessions = Sessions(memory, folder=tmp_path)
+    with AgentRuntime.open(memory, model=Scripted(failing), sessions=sessions) as runtime:
+        assert runtime.run("no tin", caller=caller()).status == "failed"
+        assert runtime.drain()
+
+    (turn,) = sessions.turns("session-001", caller=caller())
+    assert (turn.user_text, turn.reply, turn.status) == ("no tin", None, "failed")
+
+
 def test_a_turn_does_not_go_on_without_constraints_that_it_may_not_see(
     memory: GovernedMemory, tmp_path: Path
 ) -> None:

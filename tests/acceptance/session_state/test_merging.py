@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent_runtime_ref import DocumentValueError, GovernedMemory, PolicyDeniedError
+from agent_runtime_ref import DocumentTypeError, DocumentValueError, GovernedMemory, PolicyDeniedError
 from agent_runtime_ref.session_state import TTL, Sessions, SessionState
 from agent_runtime_ref.testing import FrozenClock
 from tests.acceptance.session_state.threads import AWS_KEY, OVERRIDE, THREAD, TURN, USER, Told, pt
@@ -159,6 +160,31 @@ def test_turns_are_kept_as_the_gate_admits_them(sessions: Sessions, clock: Froze
     ]
     clock.advance(days=1)
     assert sessions.turns(THREAD, caller=USER) == ()
+
+
+@pytest.mark.parametrize("reply", ["", " \n", None])
+def test_a_turn_in_which_nobody_said_anything_is_refused(
+    sessions: Sessions, folder: Path, told: Told, reply: str | None
+) -> None:
+    """It would begin a life and a file that hold nothing."""
+    with pytest.raises(DocumentValueError, match="blank"):
+        sessions.add_turn(THREAD, " ", reply, caller=USER)
+
+    assert (list(folder.glob("*/*")), told()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "given", [{"user_text": 7}, {"reply": b"hi"}, {"status": "fine"}, {"status": ["failed"]}]
+)
+def test_a_turn_of_another_form_is_refused_before_anything_is_decided(
+    sessions: Sessions, told: Told, given: dict[str, Any]
+) -> None:
+    """Neither a text of it nor a file comes to be."""
+    turn = {"user_text": "hello", "reply": "hi"} | given
+    with pytest.raises((DocumentTypeError, DocumentValueError)):
+        sessions.add_turn(THREAD, **turn, caller=USER)
+
+    assert told() == []
 
 
 def test_a_standing_preference_is_no_constraint_of_a_session(sessions: Sessions, folder: Path) -> None:
