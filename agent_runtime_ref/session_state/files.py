@@ -28,6 +28,7 @@ TURNS = "turns.json"
 VERSION = 1
 _BYTES_MAX = 4 << 20
 _ASIDE_MAX = 1000
+_VANISHED_MAX = 1000
 _Read = TypeVar("_Read")
 
 
@@ -148,9 +149,17 @@ def locked(place: Place) -> Iterator[None]:
         import fcntl
     except ImportError as error:  # pragma: no cover - Windows
         raise SessionStateError("its files are locked with fcntl, which is missing here") from error
+    vanished = 0
     while True:
         try:
             descriptor = _opened(place)
+        except FileNotFoundError as error:
+            # Somebody removed it, empty or cleared, between its making and its opening; a folder that can
+            # never be there fails in the same way.
+            vanished += 1
+            if vanished == _VANISHED_MAX:
+                raise _failed(place.folder, error) from error
+            continue
         except OSError as error:
             raise _failed(place.folder, error) from error
         try:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,26 @@ def test_threads_merge_clear_and_read_side_by_side(tmp_path: Path) -> None:
 
     assert failed == []
     assert list(tmp_path.glob("*/*")) == []
+
+
+def test_a_folder_that_goes_while_it_is_opened_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer may clear a thread, or sweep it, just before this one has it open."""
+    opening, gone = os.open, []
+
+    def goes_once(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        if flags & os.O_DIRECTORY and Path(path).is_relative_to(tmp_path) and not gone:
+            gone.append(path)
+            os.rmdir(path)
+        return opening(path, flags, *more, **options)
+
+    monkeypatch.setattr(os, "open", goes_once)
+    with GovernedMemory.open("memory:") as memory:
+        receipt = Sessions(memory, folder=tmp_path).merge(THREAD, [finding("plastic")], caller=USER)
+
+    assert gone
+    assert [one.slug for one in receipt.state.findings] == ["plastic"]
 
 
 def test_what_a_dead_writer_left_is_no_part_of_the_state(tmp_path: Path) -> None:
