@@ -76,7 +76,7 @@ class Finding:
     content: str  # the words of the utterance that say it
     stated: bool = True  # False: a model inferred it
     anchor: Anchor = "none"
-    amount: Amount | None = None  # of a budget anchor, and of nothing else
+    amount: Amount | None = None  # of a budget anchor, and of nothing else; none of one that takes it back
     keys_to_supersede: tuple[str, ...] = ()  # derived keys of preferences that this one contradicts
 
     def __post_init__(self) -> None:
@@ -93,6 +93,11 @@ class Finding:
         object.__setattr__(self, "keys_to_supersede", _keys(self.keys_to_supersede))
         self._check_anchor()
 
+    @property
+    def lifts_budget(self) -> bool:
+        """Whether it takes the budget back: a budget that is disliked, and so has no amount."""
+        return self.anchor == "budget" and self.polarity == "dislike" and self.amount is None
+
     def _check_anchor(self) -> None:
         """Refuse an anchor that outlives its session, and a budget without its amount."""
         if self.anchor != "none" and self.scope != "session":
@@ -101,7 +106,7 @@ class Finding:
             )
         if not isinstance(self.amount, Amount | None):
             raise DocumentTypeError("finding $.amount: must be an amount", path="$.amount")
-        if (self.amount is not None) != (self.anchor == "budget"):
+        if (self.amount is not None) != (self.anchor == "budget") and not self.lifts_budget:
             raise DocumentValueError(
                 "finding $.amount: must stand in a budget and nowhere else", path="$.amount"
             )

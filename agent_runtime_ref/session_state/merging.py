@@ -3,7 +3,7 @@
 - preservation: what the turn says nothing about stays as it is;
 - integration: what is new comes to it;
 - resolution: a constraint about the same thing takes the place of the earlier one, whichever polarity or
-  strength either has.
+  strength either has; a budget that is taken back leaves none.
 
 No heuristic removes anything: not a new topic, not a full state, not a guess. What a model inferred never
 takes the place of what the user said, and is never hard.
@@ -56,12 +56,15 @@ def merged(state: SessionState, findings: Iterable[Finding]) -> Merged:
     for finding in map(_bounded, turn):
         finding = _in_currency(finding, kept)
         replaced = [one for one in kept if _replaces(finding, one, entered)]
+        if finding.lifts_budget and not replaced:
+            continue  # there is none to take back
         if not finding.stated and any(one.stated for one in replaced):
             refused.append((finding, "outranked"))
         elif len(kept) - len(replaced) >= FINDINGS_MAX:
             refused.append((finding, "full"))
         else:
-            kept = [one for one in kept if one not in replaced] + [finding]
+            stays = [] if finding.lifts_budget else [finding]
+            kept = [one for one in kept if one not in replaced] + stays
             entered = [one for one in entered if one not in replaced] + [finding]
     return Merged(replace(state, findings=tuple(kept)), tuple(entered), tuple(refused))
 
@@ -106,6 +109,8 @@ def _replaces(new: Finding, old: Finding, entered: Sequence[Finding]) -> bool:
     """Tell whether two findings are about the same thing."""
     if thing_of(new) == thing_of(old):
         return True
+    if new.lifts_budget:
+        return old.amount is not None
     if new.amount is not None or old.amount is not None:
         return new.amount is not None and old.amount is not None and _contradict(new.amount, old.amount)
     if kind_of(new) == kind_of(old) == "category":

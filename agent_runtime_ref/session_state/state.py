@@ -42,6 +42,8 @@ class SessionState:
         require_session(self.findings)
         if len(self.findings) > FINDINGS_MAX:
             raise DocumentValueError(f"session state: must have at most {FINDINGS_MAX} constraints")
+        if any(finding.lifts_budget for finding in self.findings):
+            raise DocumentValueError("session state: must have no constraint that only takes one back")
         things = [thing_of(finding) for finding in self.findings]
         if len(set(things)) != len(things):
             raise DocumentValueError("session state: must have one constraint about one thing")
@@ -106,6 +108,8 @@ def thing_of(finding: Finding) -> tuple[str, ...]:
     """Return what a finding is about, whatever it says of it: the later of two about one thing counts."""
     if finding.amount is not None:
         return ("budget", finding.amount.bound)
+    if finding.lifts_budget:
+        return ("budget", "lifted")
     return ("thing", finding.category, finding.domain, same_thing(finding.slug))
 
 

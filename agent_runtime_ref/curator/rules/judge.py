@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agent_runtime_ref.contracts.finding import CONTENT_CHARACTERS_MAX, Finding
+from agent_runtime_ref.curator.rules.amounts import budgets
 from agent_runtime_ref.curator.rules.joining import joined
+from agent_runtime_ref.curator.rules.lifting import lift_of
 from agent_runtime_ref.curator.rules.marker import Marker, first, tables
 from agent_runtime_ref.curator.rules.session import Wish, wishes
 from agent_runtime_ref.curator.rules.standing import Statement, statements
@@ -119,7 +121,11 @@ def _of_clause(text: str, clause: Clause, context: _Context) -> Iterator[Finding
     if first(tables("vetoes")["clause"], clause.text) is not None:
         return
     is_asked = clause.is_question and first(tables("vetoes")["request"], clause.text) is None
-    is_session = session is not None or context.is_session
+    is_session = session is not None or context.is_session or _spends(clause.text)
+    lift = None if is_asked or context.standing else lift_of(clause.text, is_for_now=is_session)
+    if lift is not None:
+        yield from _session(text, clause, lift)
+        return
     # A mark that stood alone holds for the clause behind it, and on until there is another.
     context.is_session = context.is_session and standing is None
     said = _said(clause, standing[0] if standing is not None else context.standing, is_asked, context)
@@ -132,6 +138,11 @@ def _of_clause(text: str, clause: Clause, context: _Context) -> Iterator[Finding
     # What would last, were it not for a mark of this session, is a constraint of it.
     for wish in wished or [Wish.of(statement) for statement in said]:
         yield from _session(text, clause, wish)
+
+
+def _spends(text: str) -> bool:
+    """Say whether a clause tells what its speaker spends at most: that is a budget, and no budget lasts."""
+    return first(tables("wishes")["spending"], text) is not None and bool(budgets(text))
 
 
 def _said(clause: Clause, mark: Marker | None, is_asked: bool, context: _Context) -> list[Statement]:
@@ -163,6 +174,10 @@ def _session(text: str, clause: Clause, wish: Wish) -> Iterator[Finding]:
         draft = Finding("session", "like", "hard", *_BLANK, anchor="budget", amount=wish.amount)
         yield _finding(text, clause, Thing("budget", "general", f"budget-{wish.amount.bound}"), draft)
         return
+    if wish.lifts_budget:
+        draft = Finding("session", wish.polarity, wish.strength, *_BLANK, anchor="budget")
+        yield _finding(text, clause, Thing("budget", "general", "budget"), draft)
+        return
     if wish.anchor_slug is not None:
         draft = Finding("session", "like", "hard", *_BLANK, anchor="category")
         yield _finding(text, clause, Thing("category", "shopping", wish.anchor_slug), draft)
@@ -174,10 +189,21 @@ def _session(text: str, clause: Clause, wish: Wish) -> Iterator[Finding]:
 
 def _things(clause: Clause, start: int, end: int) -> Iterator[str]:
     """Yield the words for each thing in a part of a clause; a mark behind the statement names none."""
+    start = _behind_verb(clause.text, start, end)
     part = _named(clause.text[start : max(start, min(end, clause.body))] or clause.text[start:end])
     for first_place, last_place in several(part):
         if not is_nameless(part[first_place:last_place]):
             yield part[first_place:last_place]
+
+
+def _behind_verb(text: str, start: int, end: int) -> int:
+    """Return where the thing begins in `text`, behind a verb of showing it: "show me Nike" is about Nike."""
+    for marker in tables("links")["verb"]:
+        for pattern in marker.patterns:
+            match = pattern.match(text, start, end)
+            if match is not None and not is_nameless(text[match.end() : end]):
+                return match.end()
+    return start
 
 
 def _named(part: str) -> str:

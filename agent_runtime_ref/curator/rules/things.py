@@ -144,7 +144,15 @@ def _known() -> dict[str, Thing]:
 @cache
 def _anchors() -> tuple[re.Pattern[str], dict[str, str]]:
     slugs = {word: slug for slug, words in document("things")["anchors"].items() for word in words}
-    return _alternatives(slugs), slugs
+    plurals = {_plural(word): slug for word, slug in slugs.items() if _HAN.search(word) is None}
+    return _alternatives(plurals | slugs), plurals | slugs
+
+
+def _plural(word: str) -> str:
+    """Return the plural of an English word as it is mostly made; of a plural, a word that nobody says."""
+    if word.endswith(("ch", "sh", "s", "x")):
+        return f"{word}es"
+    return f"{word[:-2]}ves" if word == "knife" else f"{word}s"
 
 
 @cache

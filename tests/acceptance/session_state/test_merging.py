@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import DocumentTypeError, DocumentValueError, GovernedMemory, PolicyDeniedError
+from agent_runtime_ref.contracts import Finding
 from agent_runtime_ref.session_state import TTL, Sessions, SessionState
 from agent_runtime_ref.testing import FrozenClock
 from tests.acceptance.session_state.threads import AWS_KEY, OVERRIDE, THREAD, TURN, USER, Told, pt
-from tests.constraining import finding, like
+from tests.constraining import budget, finding, like
 from tests.support import caller
 
 
@@ -193,3 +194,18 @@ def test_a_standing_preference_is_no_constraint_of_a_session(sessions: Sessions,
         sessions.merge(THREAD, [finding("plastic"), finding("leather", scope="standing")], caller=USER)
 
     assert list(folder.glob("*/*")) == []
+
+
+def test_a_budget_that_is_taken_back_is_gone_from_the_file(tmp_path: Path) -> None:
+    """It passes the gate like any constraint, and the thread has no budget from then on."""
+    lift = Finding("session", "dislike", "soft", "budget", "general", "budget", "no budget", anchor="budget")
+    with GovernedMemory.open("memory:") as memory:
+        sessions = Sessions(memory, folder=tmp_path)
+        sessions.merge(THREAD, [budget("300"), finding("plastic")], caller=USER)
+        receipt = sessions.merge(THREAD, [lift], caller=USER)
+        again = sessions.merge(THREAD, [lift], caller=USER)
+        state = sessions.load(THREAD, caller=USER)
+
+    assert [one.effect for one in receipt.decisions] == ["allow"]
+    assert (receipt.entered, again.entered) == ((lift,), ())
+    assert [one.slug for one in state.findings] == ["plastic"]
