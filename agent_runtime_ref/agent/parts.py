@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_runtime_ref.agent.models import Model, OfflineModel
 from agent_runtime_ref.background import BackgroundWorker, Curation, Proposer
 from agent_runtime_ref.background.places import pending_of
-from agent_runtime_ref.config import AgentSettings
+from agent_runtime_ref.config import AgentSettings, ModelSettings
 from agent_runtime_ref.preferences import PreferenceStore
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.session_state import Sessions
@@ -50,7 +50,8 @@ def model_of(settings: AgentSettings) -> Model:
     """Return the model that the settings name; the offline one where they name no endpoint.
 
     Raises:
-        UsageError: an endpoint without a model, or an address that cannot be used; see `ChatEndpoint`.
+        UsageError: an endpoint without a model or without the key that is named for it, or an address that
+            cannot be used; see `ChatEndpoint`.
     """
     import os
 
@@ -70,6 +71,11 @@ def model_of(settings: AgentSettings) -> Model:
     from agent_runtime_ref.chat_endpoint import ChatEndpoint
 
     key = os.environ.get(chosen.key_variable) or None
+    if key is None and chosen.key_variable != ModelSettings().key_variable:
+        raise UsageError(
+            f"agent.model.key_variable names {chosen.key_variable}, which is not set; "
+            "put the key of the endpoint there, or leave the setting out where it wants none"
+        )
     timeout = chosen.timeout_ms / 1000
     return EndpointModel(
         ChatEndpoint(chosen.endpoint, chosen.name, key, timeout, chosen.attempts, setting=_ENDPOINT)

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from agent_runtime_ref.agent.layers import Context, Item, Layer, retrieved_items
 from agent_runtime_ref.agent.models import Model
+from agent_runtime_ref.agent.models.base import require_model
 from agent_runtime_ref.agent.parts import curator_over, model_of, worker_over
 from agent_runtime_ref.agent.preferences import PreferenceLayer, preferences_over
 from agent_runtime_ref.agent.result import TurnResult
@@ -78,10 +79,15 @@ class AgentRuntime:
         """Put a runtime together from its parts; `open` does this from settings.
 
         `owned` holds what is closed with it.
+
+        Raises:
+            DocumentTypeError: `model` is none, or one of `tools`.
+            UsageError: two tools have one name.
         """
+        require_model(model)
         self.memory = memory
         self._settings = settings
-        self._model = model
+        self._model_name = model.name
         self._worker = worker
         self._session = session
         self._preferences = preferences
@@ -114,12 +120,15 @@ class AgentRuntime:
         he always or never wants (else those of the address that the environment names, else this memory's),
         which `standing` replaces for what is enforced; both are shown and enforced in every turn, and
         `curation` adds to them behind the reply, the curator's own where none is named. Exchanges are kept
-        in the thread as well where `sessions` are named.
+        in the thread as well where `sessions` are named. Unless `curation` is replaced, a turn is also held
+        to what its own message says by the rules, before anything of it is kept.
 
         Raises:
-            DocumentError, UsageError: the settings cannot be used.
+            DocumentError, UsageError: the settings cannot be used, or `model` or one of `tools` is none.
             StoreError, BundleError: the memory cannot be opened, or pending work not be kept.
         """
+        if model is not None:
+            require_model(model)
         tools = tuple(each_of("tools", tools, Tool))
         settings = config if isinstance(config, Settings) else load_settings(config)
         chosen = model_of(settings.agent) if model is None else model
@@ -129,7 +138,10 @@ class AgentRuntime:
             if preferences is None:
                 preferences = owned.enter_context(preferences_over(opened))
             liked = PreferenceLayer(preferences)
-            session = SessionLayer(sessions or Sessions(opened), standing or liked.standing)
+            # Who replaces the curation says what is heard, and not the rules beside it.
+            session = SessionLayer(
+                sessions or Sessions(opened), standing or liked.standing, hears=curation is None
+            )
             if curation is None:
                 curation = curator_over(opened, session.sessions, preferences)
             worker = worker_over(opened, curation, preferences, exchanges=sessions, propose=propose)
@@ -212,6 +224,8 @@ class AgentRuntime:
             raise
         except Exception as error:
             failure = error
+            if not isinstance(error, GovernanceError):  # whose sentence is the result's
+                diagnostics.failed("turn_failed", error)
         except BaseException as error:
             self._ended(message, "", "cancelled", run, purpose, context, mark, told, error)
             raise
@@ -232,7 +246,7 @@ class AgentRuntime:
         # Where nothing is wanted for good, nothing of it is relevant either, and no read is asked for.
         liked = self._preferences.items(message, run.caller) if asked.standing else ()
         context.session = (*self._session_items(run, purpose), *liked, *self._session.items(asked))
-        return asked
+        return self._session.heard(message, asked)
 
     def _session_items(self, run: Run, purpose: str) -> tuple[Item, ...]:
         """Return what a conversation begins with; nothing where it has begun already."""
@@ -336,7 +350,7 @@ class AgentRuntime:
             context_digest=run.digest(text) if was_built else None,
             decision=run.decision,
             error=error,
-            model=self._model.name,
+            model=self._model_name,
             turn_id=run.turn_id,
             trace_id=caller.trace_id,
             session_id=caller.session_id,

@@ -11,6 +11,7 @@ from agent_runtime_ref.agent.tools import ToolAnswer, Tools
 from agent_runtime_ref.config import AgentSettings
 from agent_runtime_ref.enforcement.runs import Run
 from agent_runtime_ref.errors import GovernanceError, ModelError, ToolError
+from agent_runtime_ref.telemetry import diagnostics
 from agent_runtime_ref.telemetry.agent_spans import model_span, tool_span
 
 __all__ = ["Steps"]
@@ -20,7 +21,7 @@ class Steps:
     """Leads a model through a turn. Thread-safe."""
 
     def __init__(self, model: Model, tools: Tools, settings: AgentSettings) -> None:
-        self._model = model
+        self._model, self._name = model, model.name
         self._tools = tools
         self._settings = settings
 
@@ -34,11 +35,13 @@ class Steps:
         """
         exchanges: list[Exchange] = []
         for _ in range(self._settings.tool_steps_max + 1):
-            with model_span(self._model.name):
+            with model_span(self._name):
                 answer = self._model.answer(Request(message, context, self._tools.specs, tuple(exchanges)))
                 if not _is_answer(answer):
                     raise ModelError("malformed", "the model returned something else than an answer")
             if not answer.calls:
+                if not answer.text.strip():
+                    raise ModelError("malformed", "neither a reply nor a tool call")
                 return answer.text
             exchanges += [self._called(call, context, run, purpose) for call in answer.calls]
         raise ModelError("too_many_steps", f"more than {self._settings.tool_steps_max} of them tool calls")
@@ -54,6 +57,7 @@ class Steps:
         except Exception as error:
             # The sentence of an error of ours names no content; that of another may, and stays here.
             said = str(error) if isinstance(error, GovernanceError) else type(error).__name__
+            diagnostics.failed("tool_failed", error, tool=call.name)
             answer, status, failure = ToolAnswer(f"the tool failed: {said}"), "failed", error
         budget = self._settings.tool_bytes_max
         item = tool_item(call.name, answer.text, status=status, budget=budget, record_ids=answer.record_ids)

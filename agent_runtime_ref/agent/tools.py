@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from agent_runtime_ref.agent.models.base import ToolCall, ToolSpec
 from agent_runtime_ref.contracts import Caller
-from agent_runtime_ref.errors import RemoteMemoryValidationError, ToolError, UsageError
+from agent_runtime_ref.contracts.arguments import each_of, require, require_callable
+from agent_runtime_ref.errors import DocumentTypeError, RemoteMemoryValidationError, ToolError, UsageError
 from agent_runtime_ref.remote_memory import recall_history_tool
 from agent_runtime_ref.runtime import GovernedMemory
 
@@ -23,29 +24,44 @@ __all__ = ["Tool", "ToolAnswer", "Tools", "recall_tool"]
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answered, and the records that are in it."""
+    """What a tool answered, and the records that are in it: they are told as part of the context.
+
+    A text beyond `agent.tool_bytes_max` bytes is cut, and marked as such.
+    """
 
     text: str
-    record_ids: tuple[str, ...] = ()
+    record_ids: tuple[str, ...] = ()  # memory ids
 
 
 class ToolFunction(Protocol):
-    """Carries out a call in the name of `caller`."""
+    """Carries out a call in the name of `caller`, who comes from the turn and never from the model.
+
+    It runs on the thread of the turn and within `session_state.in_turn`, so an `Enforcer` in it works.
+    """
 
     def __call__(self, arguments: Mapping[str, Any], *, caller: Caller, purpose: str) -> ToolAnswer | str:
-        """Return the answer; what is raised ends the call, not the turn.
+        """Return the answer; `arguments` follow the schema. What is raised ends the call, not the turn.
 
         Raises:
-            ToolError: the call cannot be made so; the model is told why.
+            ToolError: the call cannot be made so; the model is told why. Of another error of this package it
+                is told the sentence, of any other the class alone.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: how a model is told of it, and what it does."""
+    """A tool: how a model is told of it, and what it does.
+
+    Raises:
+        DocumentTypeError: `spec` is no `ToolSpec`, or `function` cannot be called.
+    """
 
     spec: ToolSpec
     function: ToolFunction
+
+    def __post_init__(self) -> None:
+        require("spec", self.spec, ToolSpec)
+        require_callable("function", self.function)
 
 
 class Tools:
@@ -55,8 +71,10 @@ class Tools:
         """Take tools with distinct names.
 
         Raises:
+            DocumentTypeError: one is no `Tool`.
             UsageError: two have one name; one of them would stand in for the other unseen.
         """
+        tools = tuple(each_of("tools", tools, Tool))
         self._tools = {tool.spec.name: tool for tool in tools}
         for name in self._tools:
             if sum(tool.spec.name == name for tool in tools) > 1:
@@ -78,22 +96,26 @@ class Tools:
         if tool is None:
             raise ToolError(f"there is no tool of that name; there are {', '.join(self._tools) or 'none'}")
         _check(tool.spec, call.arguments)
-        return _answered(tool.function(call.arguments, caller=caller, purpose=purpose))
+        return _answered(tool.spec.name, tool.function(call.arguments, caller=caller, purpose=purpose))
 
 
-def _answered(given: object) -> ToolAnswer:
+def _answered(name: str, given: object) -> ToolAnswer:
     """Return what a tool answered, in its one form.
 
     Raises:
-        TypeError: it is neither text nor a `ToolAnswer` of text and ids; the call has failed, not the turn.
+        DocumentTypeError: it is neither text nor a `ToolAnswer` of text and ids; the call has failed, the
+            turn goes on.
     """
     answer = ToolAnswer(given) if isinstance(given, str) else given
-    parts: tuple[object, ...] = (
-        (answer.text, *answer.record_ids) if isinstance(answer, ToolAnswer) else (None,)
-    )
-    if not isinstance(answer, ToolAnswer) or not all(isinstance(part, str) for part in parts):
-        raise TypeError("a tool answers with text")
+    if not isinstance(answer, ToolAnswer) or not _is_whole(answer):
+        kind = type(given).__name__
+        raise DocumentTypeError(f"the tool `{name}` must return a string or a `ToolAnswer`, not {kind}")
     return answer
+
+
+def _is_whole(answer: ToolAnswer) -> bool:
+    ids: object = answer.record_ids
+    return isinstance(ids, tuple | list) and all(isinstance(one, str) for one in (answer.text, *ids))
 
 
 def recall_tool(memory: GovernedMemory) -> Tool:

@@ -142,7 +142,8 @@ def _dispatched(argv: Sequence[str]) -> int:
     from agent_runtime_ref.telemetry import diagnostics
 
     output = log_output.Output(log_output.format_of(args.log_format))
-    with diagnostics.told_by(output), diagnostics.bound(command=args.command):
+    trace = log_output.traceback_of if args.debug else None
+    with diagnostics.told_by(output, trace=trace), diagnostics.bound(command=args.command):
         code: int = _module(COMMANDS[args.command][0]).run(args)
     return code
 

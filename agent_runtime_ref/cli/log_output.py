@@ -43,6 +43,14 @@ class Output:
         getattr(_logger(self._form), level)(name, **fields)
 
 
+def traceback_of(failure: BaseException) -> None:
+    """Show on standard error where an error comes from that ended no command; for `--debug`."""
+    import traceback
+
+    if sys.stderr is not None:
+        traceback.print_exception(failure)
+
+
 def _logger(form: str) -> Any:
     import structlog
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+from agent_runtime_ref.contracts.arguments import require, require_callable
 from agent_runtime_ref.contracts.finding import Amount
 from agent_runtime_ref.contracts.key_part import part
 from agent_runtime_ref.errors import DocumentTypeError
@@ -95,10 +97,15 @@ class Enforcer:
 
         `domain` is that of everything that is picked from: constraints of other domains then do not count.
         It is the application's to say; an item that could name its own could choose what it is held to.
+
+        Raises:
+            DocumentTypeError: `view`, `score` or `rates` cannot be called.
         """
+        require_callable("view", view)
+        require_callable("score", score)
         self._view = view
         self._score = score
-        self._rates = rates
+        self._rates = None if rates is None else _checked(rates)
         self._domain = part(domain or "") or None
 
     def apply(
@@ -115,7 +122,8 @@ class Enforcer:
 
         Raises:
             NoTurnError: no turn runs in this context.
-            DocumentError: an item or an argument cannot be read.
+            DocumentError: an item or an argument cannot be read, or `view`, `score` or `rates` returned
+                something else than they promise.
         """
         constraints = current()
         said = _in_force(
@@ -133,14 +141,20 @@ class Enforcer:
             dropped=tuple(verdict for verdict, is_out in verdicts if is_out),
         )
 
+    def _scored(self, item: Any) -> float:
+        score = self._score(item)
+        require("score", score, int, float, Decimal, wanted="a function that returns a number")
+        return float(score)
+
     def _counts(self, rule: _Rule) -> bool:
         return self._domain is None or rule.domain in (GENERAL, self._domain)
 
     def _verdict(self, item: Any, rules: Sequence[_Rule], bounds: Sequence[Bound]) -> tuple[Verdict, bool]:
         """Return the verdict on an item, and whether it is out."""
         view = self._view(item)
+        require("view", view, ItemView, wanted="a function that returns an `ItemView`")
         reasons: list[str] = []
-        score, is_out = float(self._score(item)), False
+        score, is_out = self._scored(item), False
         for rule in rules:
             if not _hits(view, rule):
                 continue
@@ -157,6 +171,19 @@ class Enforcer:
                 is_out = is_out or bound.is_hard
                 score += _BUDGET_POINTS
         return Verdict(item, score, tuple(reasons)), is_out
+
+
+def _checked(rates: Rates) -> Rates:
+    """Return `rates` held to what it promises: a float is no exact factor, and a text none at all."""
+    require_callable("rates", rates)
+
+    def rate(source: str, target: str) -> Decimal | None:
+        found = rates(source, target)
+        if found is not None:
+            require("rates", found, Decimal, wanted="a function that returns a `Decimal` or None")
+        return found
+
+    return rate
 
 
 def _words(exclude: Iterable[str] | None) -> tuple[str, ...]:

@@ -25,6 +25,9 @@ FIELDS: Mapping[str, str] = {
     "code": "the code of one of this package's errors",
     "detail": "the sentence of an error about policies or their server",
     "path": "the file that it is about",
+    "place": "file and line of the innermost frame of an error",
+    "tool": "a tool of the application, by its name",
+    "address": "scheme, host and port of a server",
     "aside": "where a damaged file was put",
     "size": "bytes that were cut off",
     "lines": "lines that could not be read",
@@ -40,8 +43,11 @@ FIELDS: Mapping[str, str] = {
 _TEXT_MAX = 500
 
 Say = Callable[[str, str, Mapping[str, object]], None]  # level, name, fields
+# Shows an error whole, its sentence and so perhaps content: for a developer who asked for it.
+Trace = Callable[[BaseException], None]
 
 _say: Say | None = None
+_trace: Trace | None = None
 _context: ContextVar[Mapping[str, object]] = ContextVar("agent_runtime_ref_diagnostics", default={})  # noqa: B039
 
 
@@ -55,15 +61,35 @@ def error(name: str, **fields: object) -> None:
     _told("error", name, fields)
 
 
+def failed(name: str, failure: BaseException, **fields: object) -> None:
+    """Report an error that ends a step and is not raised on: its class and place, never its sentence."""
+    place, code = place_of(failure), getattr(type(failure), "code", None)
+    said = {"reason": type(failure).__name__, "code": code if isinstance(code, str) else None, "place": place}
+    _told("error", name, {**said, **fields})
+    if _trace is not None:
+        _trace(failure)
+
+
+def place_of(failure: BaseException) -> str | None:
+    """Return `file:line` of the innermost frame of an error that was raised; None of another."""
+    trace = failure.__traceback__
+    if trace is None:
+        return None
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
+
 @contextmanager
-def told_by(say: Say) -> Iterator[None]:
-    """Have every line of this process told by `say`, until the block ends."""
-    global _say
-    before, _say = _say, say
+def told_by(say: Say, *, trace: Trace | None = None) -> Iterator[None]:
+    """Have every line of this process told by `say`, until the block ends; `trace` shows errors whole."""
+    global _say, _trace
+    before = _say, _trace
+    _say, _trace = say, trace
     try:
         yield
     finally:
-        _say = before
+        _say, _trace = before
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent_runtime_ref import AgentRuntime, Caller, GovernedMemory
-from agent_runtime_ref.agent import Answer, Tool, ToolCall, ToolSpec, TurnResult
+from agent_runtime_ref.agent import Answer, Request, Tool, ToolCall, ToolSpec, TurnResult
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.curator import Curator
 from agent_runtime_ref.exposure import contexts_of
@@ -24,7 +24,7 @@ from agent_runtime_ref.testing import FrozenClock
 from tests.constraining import Preference, budget, finding
 from tests.reviewing import OPERATOR
 from tests.support import caller
-from tests.turns import Scripted
+from tests.turns import Scripted, tool
 
 ITEMS = [
     {"name": "Plastic box", "price": "$12"},
@@ -290,3 +290,80 @@ def test_what_was_judged_is_enforced_where_it_belongs(
     found = [json.loads(html.unescape(reply[reply.index("[") : reply.rindex("]") + 1])) for reply in replies]
     assert found[0] == ["Blue tin crate", "蓝色木箱", "Tin crate"]
     assert found[1] == ["Tin crate", "Blue tin crate", "蓝色木箱", "Marble crate"]
+
+
+PICK = Answer(calls=(ToolCall("pick", {"text": "bag"}),))
+
+
+def named(request: Request) -> Answer:
+    """Reply with what the tool returned."""
+    return Answer(request.context.tools[-1].text or "nothing")
+
+
+def picker(*items: Any) -> Tool:
+    """Return a tool that holds items to the turn, and returns their names."""
+    enforcer = Enforcer()
+
+    def pick(arguments: Any, **_: Any) -> str:
+        return ", ".join(item["name"] for item in enforcer.apply(items).items)
+
+    return tool("pick", pick)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "A bag: no leather this time, and under $50.",
+        "I always hate leather. A bag for at most $50, please.",
+        "这次不要皮革，50美元以内。",
+    ],
+)
+def test_the_turn_that_states_a_constraint_is_held_to_it(
+    memory: GovernedMemory, tmp_path: Path, message: str
+) -> None:
+    """Curation keeps it behind the reply; the item picker knows it before, and nothing is kept for that."""
+    bags = [{"name": "Red leather bag 皮革", "price": "$120"}, {"name": "Canvas bag", "price": "$35"}]
+    tools = [picker(*bags, {"name": "Silk bag", "price": "$90"})]
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    kept: list[bool] = []
+
+    def looking(_: Request) -> Answer:
+        kept.append(bool(sessions.load("s", caller=who)))
+        return PICK
+
+    who = caller(session_id="s")
+    model = Scripted(looking, named)
+    with AgentRuntime.open(memory, model=model, tools=tools, sessions=sessions) as runtime:
+        result = runtime.run(message, caller=who)
+        assert runtime.drain()
+
+    assert result.reply == "Canvas bag"
+    assert kept == [False]
+    assert sessions.load("s", caller=who).budget
+
+
+def test_a_later_word_counts_in_the_turn_that_says_it(memory: GovernedMemory, tmp_path: Path) -> None:
+    """A new budget takes the place of the one that is kept, at once."""
+    tools, model = [picker({"name": "Silk bag", "price": "$90"})], Scripted(PICK, named, PICK, named)
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, model=model, tools=tools, sessions=sessions) as runtime:
+        replies = [
+            runtime.run(message, caller=caller(session_id="s")).reply
+            for message in ("under $50 please", "OK, at most $100.")
+        ]
+
+    assert replies == ["nothing", "Silk bag"]
+
+
+def test_who_replaces_the_curation_says_what_is_heard(memory: GovernedMemory, tmp_path: Path) -> None:
+    """The rules hold no turn to what the application's own judge may see otherwise."""
+
+    class Deaf:
+        def curate_turn(self, user_text: str, reply: str, *, caller: object) -> None:
+            """Keep nothing."""
+
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    options: dict[str, Any] = {"sessions": sessions, "curation": Deaf()}
+    options["tools"] = [picker({"name": "Silk bag", "price": "$90"})]
+    with AgentRuntime.open(memory, model=Scripted(PICK, named), **options) as runtime:
+        assert runtime.run("under $50 please", caller=caller(session_id="s")).reply == "Silk bag"

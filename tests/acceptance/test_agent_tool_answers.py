@@ -26,7 +26,7 @@ def test_a_tool_that_answers_something_else_has_failed(memory: GovernedMemory, g
 
     assert (result.status, result.reply) == ("complete", "Never mind.")
     (told,) = payloads(result, "tool_execution")
-    assert (told["tool"], told["status"], told["error.type"]) == ("odd", "failed", "TypeError")
+    assert (told["tool"], told["status"], told["error.type"]) == ("odd", "failed", "DocumentTypeError")
 
 
 @pytest.mark.parametrize("name", ["odd", "recall_history", "forget_preference"])
