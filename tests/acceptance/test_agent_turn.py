@@ -32,6 +32,12 @@ BEFORE_THE_REPLY = [
 BEHIND_IT = ["memory_write_decision", "memory_persisted", "retrieval", "background_compaction"]
 
 
+@pytest.fixture(autouse=True)
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No thread of another test: what was asked for in it would be read, and told of, in every turn here."""
+    monkeypatch.setenv("AGENT_RUNTIME_HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture
 def store_url() -> str:
     """In memory: what a turn does is the same over every store; others are killed in tests of their own."""
