@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agent_runtime_ref.cli.exit_codes import DONE, INTERNAL, REFUSED
+from agent_runtime_ref.cli.exit_codes import DONE, INTERNAL, REFUSED, USAGE
 from agent_runtime_ref.cli.options import add_settings, add_tenant, names_store, opened, settings_of
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example, worded
@@ -89,7 +89,13 @@ def run(args: argparse.Namespace) -> int:
         if not runtime.drain():
             note("some of the work behind the reply failed; it is kept and tried again by the next run")
         _print(args, result)
-    return _CODES[result.status]
+    return _code(result)
+
+
+def _code(result: TurnResult) -> int:
+    """Return the exit code; a folder of sessions that cannot be read is no failure of ours."""
+    causes = [one.payload.get("error.type") for one in result.events if one.event_type == "run_failed"]
+    return USAGE if causes == ["SessionStateError"] else _CODES[result.status]
 
 
 @contextmanager

@@ -6,6 +6,7 @@ its own and reported, never overwritten.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,10 +19,10 @@ from typing import Any, TypeVar
 
 from agent_runtime_ref.errors import DocumentError, SessionStateError
 from agent_runtime_ref.file_sync import sync_folder
-from agent_runtime_ref.session_state.places import Place
+from agent_runtime_ref.session_state.places import VARIABLE, Place
 from agent_runtime_ref.telemetry import diagnostics
 
-__all__ = ["PT", "TURNS", "found_in", "locked", "put_aside", "read", "remove", "write"]
+__all__ = ["PT", "TURNS", "folders_in", "found_in", "locked", "put_aside", "read", "remove", "write"]
 
 PT = "pt.json"
 TURNS = "turns.json"
@@ -86,6 +87,21 @@ def write(place: Place, name: str, document: Mapping[str, Any]) -> None:
         sync_folder(place.folder)
     except OSError as error:
         raise _failed(place.folder / name, error) from error
+
+
+def folders_in(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder, in their order; none where it is not there.
+
+    Raises:
+        SessionStateError: it cannot be looked into, which says nothing about what is in it.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _failed(folder, error) from error
 
 
 def found_in(place: Place, pattern: re.Pattern[str]) -> list[str]:
@@ -189,6 +205,8 @@ def _is_current(descriptor: int, folder: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(folder))
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise _failed(folder, error) from error
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -198,7 +216,7 @@ def _bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        if path.is_symlink():
+        if os.path.islink(path):  # False too where its folder may not be searched
             raise DamagedError("not_a_file") from None
         raise _failed(path, error) from error
     status = os.fstat(descriptor)
@@ -225,4 +243,7 @@ def _refused(constant: str) -> Any:
 
 
 def _failed(path: Path, error: OSError) -> SessionStateError:
-    return SessionStateError(f"`{path}`: {(error.strerror or str(error)).lower()}")
+    remedy = ""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        remedy = f"; have its owner let you read and write there, or name another folder with {VARIABLE}"
+    return SessionStateError(f"`{path}`: {(error.strerror or str(error)).lower()}{remedy}")

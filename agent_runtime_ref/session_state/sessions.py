@@ -21,6 +21,7 @@ from agent_runtime_ref.contracts.arguments import each_of
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.errors import DocumentError, EngineFailureError, PolicyDeniedError
 from agent_runtime_ref.session_state import files
+from agent_runtime_ref.session_state.forgetting import ForgottenThreads
 from agent_runtime_ref.session_state.kept import (
     LIFE_LINE,
     NOBODY,
@@ -101,6 +102,11 @@ class Sessions:
         self._clock = clock or memory.clock
         self._ids = ids or RandomIds()
         self._ttl = ttl
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of all threads lie."""
+        return self._root
 
     def load(self, thread_id: str, *, caller: Caller, purpose: str = "answer_generation") -> SessionState:
         """Return the constraints in force in a thread of the caller's subject; empty where there are none.
@@ -219,37 +225,50 @@ class Sessions:
             PolicyDeniedError: the caller may not have them removed; everything is as it was.
         """
         place = Place.of(thread_id, caller, self._root)
-        return self._cleared(place, caller.own_subject, caller) if place.folder.is_dir() else False
+        if place.thread not in files.folders_in(place.folder.parent):
+            return False
+        return self._cleared(place, caller.own_subject, caller)[0]
 
     def forget(self, subject: str, *, caller: Caller, dry_run: bool = False) -> int:
         """Remove every thread of a person, as part of forgetting him; returns how many there are or were.
+
+        What `forget_threads` says, without the receipts.
+        """
+        return self.forget_threads(subject, caller=caller, dry_run=dry_run).threads
+
+    def forget_threads(self, subject: str, *, caller: Caller, dry_run: bool = False) -> ForgottenThreads:
+        """Remove every thread of a person, as part of forgetting him; returns what went, or would go.
 
         That somebody may have the person erased is decided first, also where nothing is to go: how many
         threads a person has is nobody else's to know.
 
         Raises:
             PolicyDeniedError: the caller is neither that person nor has a role that may erase.
+            SessionStateError: a folder cannot be looked into; what could not be found is not gone.
         """
         self._decide_removal(subject, caller)
         folder = user_folder(replace(caller, subject=subject), self._root)
-        if not folder.is_dir():
-            return 0
-        threads = sorted(path.name for path in folder.iterdir() if path.is_dir())
-        if not dry_run:
-            for name in threads:
-                self._cleared(Place(self._root, folder.name, name), subject, caller)
+        places = [Place(self._root, folder.name, name) for name in files.folders_in(folder)]
+        receipts: list[ForgetReceipt] = []
+        for place in places:
+            if dry_run:
+                lives = files.found_in(place, LIFE_LINE)
+                receipts += [self._forgotten(life, caller, dry_run=True) for life in lives]
+            else:
+                receipts += self._cleared(place, subject, caller)[1]
+        if places and not dry_run:
             with suppress(OSError):  # somebody may have begun a thread meanwhile
                 folder.rmdir()
-        return len(threads)
+        return ForgottenThreads(len(places), tuple(receipts))
 
-    def _cleared(self, place: Place, person: str, caller: Caller) -> bool:
+    def _cleared(self, place: Place, person: str, caller: Caller) -> tuple[bool, list[ForgetReceipt]]:
+        """Return whether there was anything, and the receipts of its records."""
         with files.locked(place):
             lives = files.found_in(place, LIFE_LINE)
             if not lives:  # damage must not make a removal that nobody decided
                 self._decide_removal(person, caller)
-            for life in lives:
-                self._forgotten(life, caller)
-            return files.remove(place)
+            receipts = [self._forgotten(life, caller) for life in lives]
+            return files.remove(place), receipts
 
     def _decide_removal(self, person: str, caller: Caller) -> None:
         """Return if the policy lets the caller have `person` erased; the decision is logged, nothing goes.
@@ -259,13 +278,13 @@ class Sessions:
         """
         self._memory.forget(subject=person, caller=caller, dry_run=True)
 
-    def _forgotten(self, life: str, caller: Caller) -> ForgetReceipt:
+    def _forgotten(self, life: str, caller: Caller, *, dry_run: bool = False) -> ForgetReceipt:
         """Have the records of a life removed; for callers who may act for the person whose life it is.
 
         A life is nobody's name, so the policy takes it for the caller's own: it is the person that has to be
         decided about before, by the place of the thread or by `_decide_removal`.
         """
-        return self._memory.forget(subject=life, caller=replace(caller, subject=life))
+        return self._memory.forget(subject=life, caller=replace(caller, subject=life), dry_run=dry_run)
 
     def _standing(
         self,

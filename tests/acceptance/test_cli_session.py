@@ -177,6 +177,44 @@ def test_forgetting_a_person_takes_the_threads(command: Command, home: Path, tmp
     assert list(home.rglob("*")) == []
 
 
+def test_the_receipt_counts_the_records_of_the_threads(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the proof for whoever asked: what was there is what went, and in a dry run what would go."""
+    from agent_runtime_ref import GovernedMemory
+    from agent_runtime_ref.session_state import Sessions
+
+    url, folder, who = f"sqlite:{tmp_path / 'memory.db'}", tmp_path / "elsewhere", Caller("local", "u-1")
+    with GovernedMemory.open(url) as memory:
+        sessions = Sessions(memory, folder=folder)
+        for thread in ("one", "two"):
+            sessions.merge(thread, SAID, caller=who)
+            sessions.add_turn(thread, "hello", "hi", caller=who)
+    there = lambda: command("inspect-memory", "--tenant", "local", "--store", url, "--format", "json")  # noqa: E731
+    words = ["forget", "--subject", "u-1", "--tenant", "local", "--principal", "dpo", "--store", url]
+
+    other = command(*words, "--dry-run")
+    assert other.document["threads"] == other.document["records"] == 0
+    assert f"no thread of the subject in `{tmp_path / 'sessions'}`" in other.err
+    monkeypatch.delenv("AGENT_RUNTIME_SESSIONS")
+    for more in (["--dry-run"], []):
+        told = command(*words, "--sessions", str(folder), *more)
+        assert told.document["threads"] == 2
+        assert (told.document["records"], told.document["by_class"]) == (10, {"short_term": 10})
+        assert told.document["digests"]["short_term"].startswith("sha256:")
+        assert (told.document["sessions"], told.err) == (str(folder), "")
+    assert not folder.exists() or list(folder.iterdir()) == []
+    assert there().document["records"] == []
+
+
+def test_a_thread_that_is_not_there_is_empty(command: Command, home: Path) -> None:
+    """It is no mistake; the note says where it was looked for."""
+    code, out, err = said(command, "show", "no-such-thread")
+
+    assert (code, json.loads(out)["constraints"]) == (0, [])
+    assert f"looked in `{home}`" in err
+
+
 def test_a_constraint_that_was_released_is_shown(command: Command, tmp_path: Path) -> None:
     """Before, it is said that one waits; the command of the reviewer is all that it takes."""
     from agent_runtime_ref import GovernedMemory

@@ -142,13 +142,15 @@ def _of_every_status(memory: GovernedMemory, caller: Caller) -> list[MemoryRecor
 
 def _sessions(caller: Caller) -> list[dict[str, Any]]:
     """Return the files of the user's threads as they are; one that is damaged is named and not read."""
+    from agent_runtime_ref.session_state.files import folders_in
     from agent_runtime_ref.session_state.places import sessions_folder, user_folder
 
     folder = user_folder(caller, sessions_folder())
-    if not folder.is_dir():
-        return []
-    threads = sorted(path for path in folder.iterdir() if path.is_dir())
-    return [{"folder": path.name, "files": _files(path)} for path in threads]
+    threads = []
+    for name in folders_in(folder):
+        folders_in(folder / name)  # a folder that cannot be looked into must not look like an empty one
+        threads.append({"folder": name, "files": _files(folder / name)})
+    return threads
 
 
 def _files(folder: Path) -> Mapping[str, Any]:

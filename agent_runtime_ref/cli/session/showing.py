@@ -44,12 +44,13 @@ def run(args: argparse.Namespace) -> int:
     with reported(style), sessions_of(args, hands_over=style == "context") as sessions:
         loaded = sessions.look(args.thread, caller=caller)
         _print(loaded, args, style)
+        folder = sessions.folder.absolute()
     if loaded.damaged is not None:
         warn(f"the file of `{args.thread}` is damaged ({loaded.damaged}) and read as empty")
     elif loaded.expired:
         note(f"the constraints of `{args.thread}` have expired")
     elif not loaded.state:
-        note(f"there are no constraints in {whose_thread(args)}")
+        note(f"there are no constraints in {whose_thread(args)}; looked in `{folder}`")
     if loaded.waiting:
         # Which of them were released stands in the store alone.
         more = "" if names_store(args) else "; those that were released are shown with --store"
