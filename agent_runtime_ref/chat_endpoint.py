@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from agent_runtime_ref.errors import ModelError, UsageError
-from agent_runtime_ref.web_address import endpoint_shown
+from agent_runtime_ref.web_address import endpoint_shown, origin_of
 
 __all__ = ["ANSWER_BYTES_MAX", "ChatEndpoint"]
 
@@ -113,7 +113,8 @@ class ChatEndpoint:
         from agent_runtime_ref.policy.opa_server.calls import Call, Connections, Within
 
         call = Call(self.timeout_seconds, Connections())
-        failure = ModelError("timeout", f"no answer within {self.timeout_seconds:g} s")
+        waited = self._told(f"no answer within {self.timeout_seconds:g} s")
+        failure = ModelError("timeout", waited)
         for _ in range(self.attempts):
             if call.left <= 0:
                 break
@@ -127,9 +128,16 @@ class ChatEndpoint:
             except (HTTPError, OSError, ValueError, AttributeError) as error:
                 # A torn connection shows as a ValueError or AttributeError of `http.client`, too.
                 late = call.left <= 0
-                problem = f"no answer within {self.timeout_seconds:g} s" if late else type(error).__name__
+                # What urllib3 wraps says more: ConnectionRefusedError.
+                inner = next((one for one in error.args if isinstance(one, OSError)), error)
+                problem = waited if late else self._told(type(inner).__name__)
                 failure = ModelError("timeout" if late else "unreachable", problem)
         raise failure
+
+    def _told(self, problem: str) -> str:
+        """Return a problem with scheme, host and port of who was asked, as far as these may be shown."""
+        origin = origin_of(self.url)
+        return problem if origin is None else f"{problem}, from {origin}"
 
     def _once(self, body: bytes, left: float) -> bytes:
         headers = {

@@ -13,10 +13,10 @@ from typing import Protocol
 from agent_runtime_ref.background.candidates import Proposer
 from agent_runtime_ref.background.compaction import Compaction
 from agent_runtime_ref.background.curated import CuratedTurns
+from agent_runtime_ref.background.ends import late_end
 from agent_runtime_ref.background.pending import Waiting
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.curator.rules.text import asks_to_forget
-from agent_runtime_ref.enforcement.runs import LateEnd
 from agent_runtime_ref.runtime import GovernedMemory
 from agent_runtime_ref.telemetry.turns import Said, keeping
 
@@ -60,8 +60,7 @@ def jobs_of(
     curated = CuratedTurns()
 
     def end(waiting: Waiting) -> object:
-        turn = waiting.turn
-        return memory.end_run(LateEnd(turn.caller, turn.decision_id, waiting.built, turn.log_seq))
+        return memory.end_run(late_end(waiting))
 
     def write(waiting: Waiting) -> object:
         return memory.write_many(propose(waiting.turn), caller=waiting.turn.caller)

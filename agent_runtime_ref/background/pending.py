@@ -265,8 +265,12 @@ def taken_over(folder: Path) -> Iterator[PendingFile]:
         yield PendingFile(path, descriptor, waiting)
 
 
-def forget_waiting(folder: Path, tenant_id: str, subject: str) -> int:
+def forget_waiting(
+    folder: Path, tenant_id: str, subject: str, *, end: Callable[[Waiting], object] | None = None
+) -> int:
     """Throw away what waits about a person in files of processes that died; returns how many turns that were.
+
+    Each of them is given to `end` first, to be told as ended; where that fails it goes all the same, aloud.
 
     A process that lives does its own in a moment, or throws it away when it sees that somebody was forgotten.
     Every such file is written anew, with what waits about others: finished turns, and lines that nobody can
@@ -280,6 +284,9 @@ def forget_waiting(folder: Path, tenant_id: str, subject: str) -> int:
             if (one.turn.caller.tenant_id, one.turn.caller.own_subject) == (tenant_id, subject)
         }
         count += len(about)
+        for one in file.waiting:
+            if end is not None and one.turn.turn_id in about:
+                _ended(one, end)
         try:
             file.drop(about)
         finally:
@@ -293,6 +300,13 @@ def forget_waiting(folder: Path, tenant_id: str, subject: str) -> int:
     with suppress(OSError):  # something waits there, or there is no such folder
         folder.rmdir()
     return count
+
+
+def _ended(waiting: Waiting, end: Callable[[Waiting], object]) -> None:
+    try:
+        end(waiting)
+    except GovernanceError as error:
+        diagnostics.failed("turn_end_not_told", error)
 
 
 def _found(path: Path) -> list[Waiting]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from agent_runtime_ref.background.candidates import Proposer, conversation_of
 from agent_runtime_ref.background.elsewhere import waits_elsewhere
+from agent_runtime_ref.background.ends import of_nobody
 from agent_runtime_ref.background.jobs import CURATION, ENDED, CuratedIn, Curation, Exchanges, Job, jobs_of
 from agent_runtime_ref.background.pending import Pending, PendingFile, Unkept, Waiting, taken_over
 from agent_runtime_ref.background.turn import Turn
@@ -265,9 +266,11 @@ class BackgroundWorker:
                     # Not by `subject_mark`, which would give somebody who was forgotten a key again.
                     if self._memory.pseudonym(turn.caller.tenant_id, turn.caller.own_subject) != turn.mark:
                         # Somebody was forgotten after this was said, perhaps while the job before was done;
-                        # it must not come back by the back door.
-                        failures.clear()
-                        break
+                        # it must not come back by the back door. That the run ended is told all the same.
+                        if name != ENDED:
+                            failures = [one for one in failures if one[0] == ENDED]
+                            break
+                        task.waiting = of_nobody(task.waiting)
                     self._do(task, name, job)
                 except Exception as error:
                     failures.append((name, error))
@@ -309,7 +312,9 @@ class BackgroundWorker:
 
     def _tell(self, waiting: Waiting, name: str, failure: Exception, status: str) -> None:
         error_type, attempts = type(failure).__name__, waiting.attempts
-        diagnostics.error("background_failed", job=name, reason=error_type, attempts=attempts, status=status)
+        diagnostics.failed(
+            "background_failed", failure, job=name, attempts=attempts, status=status, path=_path_of(failure)
+        )
         payload = {"job": name, "error.type": error_type, "attempts": attempts, "status": status}
         try:
             self._memory.tell("background_failed", payload, caller=waiting.turn.caller)
@@ -318,6 +323,14 @@ class BackgroundWorker:
 
     def _end(self, task: _Task) -> None:
         task.pending.finish(task.waiting.turn.turn_id)
+
+
+def _path_of(failure: BaseException) -> object:
+    """Return which file or store an error is about; None where it does not say."""
+    cause = failure.__cause__
+    if isinstance(cause, OSError) and cause.filename is not None:
+        return cause.filename
+    return failure.values.get("store") if isinstance(failure, StoreError) else None
 
 
 def _thread_of(caller: Caller) -> tuple[str, str, str | None]:

@@ -52,6 +52,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the receipt and return the exit code."""
+    from agent_runtime_ref.background.ends import late_end, of_nobody
     from agent_runtime_ref.background.pending import forget_waiting
     from agent_runtime_ref.background.places import pending_folder
     from agent_runtime_ref.clock import SystemClock, timestamp
@@ -68,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
         receipt = memory.forget(subject=args.subject, caller=caller, dry_run=args.dry_run)
         folder = pending_folder(memory)
         if folder is not None and not args.dry_run:
-            forget_waiting(folder, args.tenant, args.subject)
+            forget_waiting(
+                folder,
+                args.tenant,
+                args.subject,
+                end=lambda waiting: memory.end_run(late_end(of_nobody(waiting))),
+            )
         # Whoever files the receipt needs to know where and when as well.
         filed = {
             "store": memory.store_url,

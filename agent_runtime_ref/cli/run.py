@@ -14,7 +14,7 @@ from agent_runtime_ref.cli.options import add_settings, add_tenant, names_store,
 from agent_runtime_ref.cli.output import add_format, format_of, print_document, write
 from agent_runtime_ref.cli.parsers import example, worded
 from agent_runtime_ref.cli.terminal import note, shown
-from agent_runtime_ref.errors import UsageError
+from agent_runtime_ref.errors import DocumentError, UsageError
 from agent_runtime_ref.resources import user_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def run(args: argparse.Namespace) -> int:
     with opened(args, creates=True) as memory, _runtime(args, memory, settings) as runtime:
         result = runtime.run(message, caller=caller, purpose=args.purpose)
         if not runtime.drain():
-            note("some of the work behind the reply failed; it is kept and tried again by the next run")
+            note(f"some of the work behind the reply failed; {_afterwards(memory)}")
+        if any(event.event_type == "curation_failed" for event in result.events):
+            note("the judge failed, so nothing of what was said became a constraint or a preference")
         _print(args, result)
     return _code(result)
 
@@ -96,6 +98,13 @@ def _code(result: TurnResult) -> int:
     """Return the exit code; a folder of sessions that cannot be read is no failure of ours."""
     causes = [one.payload.get("error.type") for one in result.events if one.event_type == "run_failed"]
     return USAGE if causes == ["SessionStateError"] else _CODES[result.status]
+
+
+def _afterwards(memory: GovernedMemory) -> str:
+    """Return what becomes of work that failed: only a store that lasts has a place where it waits."""
+    if memory.durable:
+        return "it is kept and tried again by the next run"
+    return f"store `{memory.store_url}` ends with this command, so say it again when that is mended"
 
 
 @contextmanager
@@ -149,7 +158,13 @@ def _settings(args: argparse.Namespace) -> Settings:
     if args.model_name is not None:
         environ[MODEL["name"]] = args.model_name
     settings = settings_of(args)
-    agent = load_settings(args.settings, environ=environ).agent
+    try:
+        agent = load_settings(args.settings, environ=environ).agent
+    except DocumentError as error:
+        if args.model is None or not str(error.path).startswith("$.agent.model.endpoint"):
+            raise
+        said = "must be the address of a server, such as http://127.0.0.1:8000/v1, or `offline`"
+        raise UsageError(f"--model: {said}") from None
     if args.model == "offline":
         agent = replace(agent, model=replace(agent.model, endpoint=None))
     return replace(settings, agent=agent)

@@ -16,6 +16,8 @@ from agent_runtime_ref.errors import (
     DecisionLogError,
     EngineFailureError,
     GovernanceError,
+    JudgeError,
+    ModelError,
     PolicyDeniedError,
 )
 from agent_runtime_ref.preferences.curation import Curated
@@ -131,9 +133,12 @@ class Curator:
         payload["error.type"] = type(error).__name__
         if isinstance(error, GovernanceError):
             payload["error.code"] = error.code
+        from agent_runtime_ref.telemetry import diagnostics
+
+        # The sentence of an error of a model or a judge of ours names who was asked, and no content.
+        said = str(error) if isinstance(error, JudgeError | ModelError) else None
+        diagnostics.failed("curation_failed", error, detail=said)
         try:
             self._memory.tell("curation_failed", payload, caller=caller)
         except DecisionLogError as failure:
-            from agent_runtime_ref.telemetry import diagnostics
-
             diagnostics.error("curation_failed_untold", reason=type(failure).__name__)

@@ -18,7 +18,7 @@ import pytest
 from agent_runtime_ref import AgentRuntime, GovernedMemory
 from agent_runtime_ref.agent import Answer, Request
 from agent_runtime_ref.background import BackgroundWorker, Turn, taken_over
-from agent_runtime_ref.background.pending import PendingFile, forget_waiting
+from agent_runtime_ref.background.pending import PendingFile, Waiting, forget_waiting
 from agent_runtime_ref.background.places import pending_folder
 from agent_runtime_ref.background.worker import ATTEMPTS_MAX
 from agent_runtime_ref.errors import StoreError
@@ -277,7 +277,14 @@ def test_what_waits_about_a_person_is_thrown_away(tmp_path: Path) -> None:
     file.close()
 
     assert forget_waiting(folder, "tenant-b", "user-42") == 0
-    assert forget_waiting(folder, "tenant-acme", "user-42") == 1
+    ended: list[str] = []
+
+    def end(one: Waiting) -> None:
+        ended.append(one.turn.turn_id)
+        raise StoreError("memory:", "down")  # it goes all the same
+
+    assert forget_waiting(folder, "tenant-acme", "user-42", end=end) == 1
+    assert ended == ["turn-1"]
     assert not any(MESSAGE in path.read_text(encoding="utf-8") for path in folder.iterdir())
     assert waiting(folder) == [(other, {"retrieved_items": 1}, ["candidates"], 0)]
 

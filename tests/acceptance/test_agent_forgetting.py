@@ -93,6 +93,29 @@ def test_work_that_is_thrown_away_leaves_no_name_behind() -> None:
         assert store.subject_key("tenant-acme", "user-42", False) is None
 
 
+def test_a_turn_whose_person_was_forgotten_still_ends() -> None:
+    """The run that began has its end in the log, of nobody, and what was said is worked on no further."""
+    bundle, store, judging = load_bundle(), InMemoryStore(), Judging()
+    engine = open_engine("embedded", bundle)
+    with GovernedMemory(
+        store=store, engine=engine, bundle=bundle, clock=FrozenClock(), ids=CountedIds()
+    ) as memory:
+        run = memory.begin_run("hello", caller=caller(), purpose="answer_generation", limit=5)
+        mark = memory.subject_mark(caller=caller())
+        turn = answered(mark=mark, decision_id=run.decision.decision_id, log_seq=run.log_seq)
+        memory.forget(subject="user-42", caller=caller())
+        worker = BackgroundWorker(memory, curation=judging)
+        worker.submit(turn, untold={"retrieved_items": 2})
+        assert worker.drain()
+        worker.close()
+
+        ended = [line for line in memory.log_lines(read=True) if '"event_type":"run_failed"' in line]
+        assert [json.loads(line)["payload"]["decision_id"] for line in ended] == [run.decision.decision_id]
+        assert '"status":"interrupted"' in ended[0]
+        assert store.subject_key("tenant-acme", "user-42", False) is None
+    assert judging.seen == []
+
+
 def test_a_turn_whose_mark_cannot_be_asked_for_fails_and_is_told(
     memory: GovernedMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,8 @@ def test_a_model_of_ones_own(command: Command) -> None:
     [
         (("--model", "{url}", "--model-name", "small"), 3, "status 500"),
         (("--model", "{url}"), 2, "agent.model.name, AGENT_RUNTIME_MODEL_NAME or --model-name"),
-        (("--model", "nowhere"), 2, "must be the address of a server"),
+        (("--model", "ofline"), 2, "--model: must be the address of a server, such as http://127.0.0.1:8000"),
+        (("--model", "ofline"), 2, "or `offline`"),
     ],
 )
 def test_a_model_that_cannot_answer(command: Command, options: tuple[str, ...], code: int, said: str) -> None:
@@ -169,3 +170,81 @@ def test_what_a_user_says_of_himself_is_kept(command: Command) -> None:
     assert [one["key"] for one in kept["preferences"]] == ["dislike:material:general:plastic"]
     assert "blue" in str(session)
     assert "plastic" not in str(session)
+
+
+def test_work_behind_a_reply_that_fails_over_the_seeds_is_not_tried_again(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store ends with the command, and that is what is said; the line names the path that failed."""
+    home = tmp_path / "home"
+    home.write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("AGENT_RUNTIME_SESSIONS", str(tmp_path / "sessions"))
+    monkeypatch.setenv("AGENT_RUNTIME_PREFERENCES", f"file:{home}/preferences")
+    told = command("run", "I always hate plastic", "--session", "s", "--principal", "ann")
+
+    assert told.code == 0
+    assert "store `seeds:` ends with this command, so say it again" in told.err
+    assert "tried again by the next run" not in told.err
+    assert f"path={home}/preferences" in told.err
+
+
+def test_work_behind_a_reply_that_fails_over_a_lasting_store_is_tried_again(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the command promises there, the next run keeps."""
+    home = tmp_path / "home"
+    home.write_text("no folder", encoding="utf-8")
+    where = ("--store", f"sqlite:{tmp_path / 'm.db'}", "--tenant", "acme", "--principal", "ann")
+    monkeypatch.setenv("AGENT_RUNTIME_PREFERENCES", f"file:{home}/preferences")
+    told = command("run", "I always hate plastic", *where)
+    home.unlink()
+    again = command("run", "hello", *where)
+    listed = command("preferences", "list", "--tenant", "acme", "--user", "ann", "--format", "block")
+
+    assert "tried again by the next run" in told.err
+    assert again.err == ""
+    assert "plastic" in listed.out
+
+
+def test_a_judge_that_fails_is_told(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply stands; that nothing was kept is said, and who did not answer, without path or key."""
+    with FaultServer(saying(b"")) as server:
+        port = server.port
+    monkeypatch.setenv("AGENT_RUNTIME_JUDGE_URL", f"http://127.0.0.1:{port}/hidden")
+    monkeypatch.setenv("AGENT_RUNTIME_JUDGE_MODEL", "small")
+    told = command("run", "I always hate plastic", "--principal", "ann")
+
+    assert told.code == 0
+    assert "note: the judge failed" in told.err
+    assert f"ConnectionRefusedError, from http://127.0.0.1:{port})" in told.err
+    assert "hidden" not in told.err
+    assert "plastic" not in told.err
+
+
+def test_a_key_that_is_named_has_to_be_set(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is sent: an endpoint is not asked without the key that somebody meant it to have."""
+    monkeypatch.delenv("NOPE_KEY", raising=False)
+    settings = tmp_path / "runtime.yaml"
+    model = "{endpoint: 'http://127.0.0.1:9/v1', name: small, key_variable: NOPE_KEY}"
+    settings.write_text(f"agent:\n  model: {model}\n", encoding="utf-8")
+    told = command("run", "hello", "--settings", settings)
+    monkeypatch.setenv("NOPE_KEY", "k")
+    asked = command("run", "hello", "--settings", settings)
+
+    assert (told.code, told.out) == (2, "")
+    assert "agent.model.key_variable names NOPE_KEY, which is not set" in told.err
+    assert (asked.code, "from http://127.0.0.1:9" in asked.err) == (3, True)
+
+
+def test_debug_shows_where_a_failure_behind_the_reply_comes_from(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends no command, so its traceback is shown where it is told."""
+    (tmp_path / "home").write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("AGENT_RUNTIME_PREFERENCES", f"file:{tmp_path}/home/preferences")
+    words = ("run", "I always hate plastic", "--principal", "ann")
+
+    assert "Traceback" in command(*words, "--debug").err
+    assert "Traceback" not in command(*words).err
