@@ -367,3 +367,23 @@ def test_who_replaces_the_curation_says_what_is_heard(memory: GovernedMemory, tm
     options["tools"] = [picker({"name": "Silk bag", "price": "$90"})]
     with AgentRuntime.open(memory, model=Scripted(PICK, named), **options) as runtime:
         assert runtime.run("under $50 please", caller=caller(session_id="s")).reply == "Silk bag"
+
+
+def test_a_reply_becomes_no_memory_of_its_user(memory: GovernedMemory, tmp_path: Path) -> None:
+    """It stands in the thread, with little trust; no search or recall brings back what it quotes."""
+    who, quoted = caller(session_id="s"), "Support tickets go to the zebra queue."
+    sessions = Sessions(memory, folder=tmp_path / "sessions")
+    with AgentRuntime.open(memory, model=Scripted(Answer(quoted)), sessions=sessions) as runtime:
+        runtime.run("Where do tickets go?", caller=who)
+        assert runtime.drain()
+        again = runtime.run("zebra queue", caller=caller(session_id="other"))
+
+    seen = memory.inspect(Inspection(principal_id="oscar", limit=100), caller=OPERATOR).hits
+    replies = [hit.record for hit in seen if hit.record.content == quoted]
+    assert {(one.source, one.trust_level) for one in replies} == {("session_state", "low")}
+    assert who.own_subject not in {one.subject for one in replies}
+    assert [turn.reply for turn in sessions.turns("s", caller=who)] == [quoted]
+    assert [hit.snippet for hit in memory.recall("zebra", caller=who).hits] == [
+        "zebra queue"
+    ]  # his own words
+    assert quoted not in again.context
