@@ -64,6 +64,8 @@ def beyond(bound: Bound, price: tuple[Money, ...], rates: Rates | None) -> Found
         # Compared all the same, since both most likely mean the shop's own, but not in silence.
         assumed = assumed or (money.currency is None) != (bound.money.currency is None)
         values.append(value)
+    if not bound.is_least and max(values) <= bound.money.value and any(one.is_least for one in price):
+        return Found(True, (*(["currency_assumed"] if assumed else []), "price_unknown"))  # it may be more
     is_beyond = min(values) < bound.money.value if bound.is_least else max(values) > bound.money.value
     said = ["currency_assumed"] if assumed else []
     return Found(is_beyond, (*said, *([f"budget:{side}"] if is_beyond else [])))

@@ -20,6 +20,7 @@ from agent_runtime_ref.errors import DocumentTypeError
 from agent_runtime_ref.session_state.budget import Bound, beyond, bound_of
 from agent_runtime_ref.session_state.current import Standing, current
 from agent_runtime_ref.session_state.items import ItemView, view_of
+from agent_runtime_ref.session_state.kinds import speaks_of_kind
 from agent_runtime_ref.session_state.money import Money, Rates
 from agent_runtime_ref.session_state.state import GENERAL, SessionState
 from agent_runtime_ref.session_state.values import is_decisive
@@ -252,4 +253,6 @@ def _hits(view: ItemView, rule: _Rule) -> bool:
     own = view.says_of(rule.category)
     # What the description says besides is then about something else.
     texts = own if is_decisive(rule.category, own) else view.texts
-    return any(speaks_of(text, rule.slug) for text in texts)
+    # Whoever will not have a kind will have none of it; who wants one has asked for the thing itself.
+    says = speaks_of_kind if rule.polarity == "dislike" else speaks_of
+    return any(says(text, rule.slug) for text in texts)

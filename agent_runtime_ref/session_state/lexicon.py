@@ -185,7 +185,8 @@ BEARERS = frozenset(
 EATEN = frozenset("肉鱼魚糖酒茶蒜辣荤")
 # Words in which the character has become something else, although a rule above would fit.
 UNRELATED = frozenset(
-    "红包 紅包 黑板 白板 白带 肌肉 多肉 鱼竿 鱼尾 鳄鱼 木鱼 酒店 酒红 酒杯 酒架 茶几 茶杯 茶色 茶壶".split()
+    "红包 紅包 皮纸 皮紙 "
+    "黑板 白板 白带 肌肉 多肉 鱼竿 鱼尾 鳄鱼 木鱼 酒店 酒红 酒杯 酒架 茶几 茶杯 茶色 茶壶".split()
 )
 
 # Common words that may straddle the border of a longer one: 黄金属于 holds no 金属, 和服务 no 和服.

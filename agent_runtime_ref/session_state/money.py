@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -88,6 +88,14 @@ _AMOUNT = re.compile(
     rf"|(?P<words>(?<![\d亿億{''.join((*_DIGITS, *_UNITS))}])[{''.join((*_DIGITS, *_UNITS))}]+(?![亿億])))"
     rf"\s?(?P<after>(?:{_WORDS})(?![a-z]))?(?:(?<=[块塊元])(?P<tenths>[\d{''.join(_DIGITS)}])(?=[毛角]|$))?"
 )
+# What says before or behind an amount that it is the least of what is asked.
+_LEAST_BEFORE = re.compile(
+    r"(?:(?<![a-z])(?:from|start(?:s|ing)?(?: at)?|at least|min(?:imum|\.)?|over|above|more than|upwards? of)"
+    r"|起价|起價|最低|至少|低至|>=?|≥)[\s:：]*$"
+)
+_LEAST_AFTER = re.compile(
+    r"\s*(?:\+|(?:(?:and|&) (?:up|above|over|more)|or (?:more|above)|upwards?)(?![a-z])|起|以上)"
+)
 _VALUE_MAX = Decimal(10) ** 15
 _TEXT_CHARACTERS_MAX = 200
 
@@ -98,6 +106,7 @@ class Money:
 
     value: Decimal
     currency: str | None  # ISO 4217
+    is_least: bool = False  # "from $45": it may be more
 
 
 def amounts_in(text: str) -> list[Money]:
@@ -112,11 +121,17 @@ def amounts_in(text: str) -> list[Money]:
     is_bare = len(matches) == 1 and matches[0][0].strip() == plain
     is_bare = is_bare or (len(matches) == 2 and bool(ranges) and _spans(matches) == plain)
     values = [(_value(match), currency) for match, currency in zip(matches, currencies, strict=True)]
+    least = [at not in ranges and _is_least(plain, match) for at, match in enumerate(matches)]
     return [
-        Money(value, currency)
-        for value, currency in values
+        Money(value, currency, is_least=is_least and (at + 1) not in ranges)
+        for at, ((value, currency), is_least) in enumerate(zip(values, least, strict=True))
         if value is not None and (currency is not None or is_bare)
     ]
+
+
+def _is_least(text: str, match: re.Match[str]) -> bool:
+    before, after = text[: match.start()], text[match.end() :]
+    return _LEAST_BEFORE.search(before) is not None or _LEAST_AFTER.match(after) is not None
 
 
 def _plain(text: str) -> str:
@@ -142,7 +157,7 @@ def money_of(value: Any, currency: Any = None) -> list[Money]:
     """
     code = _code(currency)
     if isinstance(value, str):
-        return [Money(one.value, _own(one.currency, code)) for one in amounts_in(value)]
+        return [replace(one, currency=_own(one.currency, code)) for one in amounts_in(value)]
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return []
     try:

@@ -428,3 +428,22 @@ def test_what_is_no_list_of_words_is_refused(exclude: Any) -> None:
     """Left out in silence it would pass for enforced."""
     with in_turn(SessionState()), pytest.raises(DocumentTypeError, match="must be a list of words"):
         Enforcer().apply([{"title": "a wool hat"}], exclude=exclude)
+
+
+@pytest.mark.parametrize(
+    "price", ["from $45", "From 45 USD", "$45+", "$45 and up", "starting at $45", "45元起"]
+)
+def test_a_least_price_is_within_no_greatest(price: str) -> None:
+    """What it comes to in the end may be more, and unknown counts as beyond; a least budget it may meet."""
+    item = {"id": "bag", "title": "Canvas bag", "price": price}
+    currency = "CNY" if "元" in price else "USD"
+
+    assert enforced(budget("50", currency), items=[item]).dropped[0].reasons == ("price_unknown",)
+    assert ids(enforced(budget("40", currency, bound="min"), items=[item])) == ["bag"]
+    assert enforced(budget("40", currency), items=[item]).dropped[0].reasons == ("budget:max",)
+
+
+@pytest.mark.parametrize("price", ["from $40 to $45", "$40-45", "$45", "Shipped from Spain: $45"])
+def test_a_price_with_an_end_is_within(price: str) -> None:
+    """A range has a greatest, and a word elsewhere says nothing of the price."""
+    assert ids(enforced(budget("50"), items=[{"id": "bag", "title": "Bag", "price": price}])) == ["bag"]
