@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shown"]
+__all__ = ["SCHEMES", "shown"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*", re.ASCII)
 # A path or nothing follows these; `@` is a character of a file's name like any other.
 _PATHS = frozenset({"memory", "seeds", "jsonl", "file", "sqlite"})
+SCHEMES = _PATHS | {"postgresql", "redis", "rediss"}  # with which an address may begin
 
 
 def shown(address: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
 
 OPERATOR = "operator"
+_SHOWN = 3  # files of a folder that was named in the place of one
 # Whose tenant an operator has who looks at all of them: a caller needs one, and the log should say this.
 ALL_TENANTS = "all-tenants"
 _SETTINGS = ("store", "engine", "policies", "log", "trace")
@@ -230,6 +231,10 @@ def require_store_file(address: str) -> None:
         raise UsageError(
             f"no store at `{path}`; name an existing file, or make one with `agent-runtime-ref write`"
         )
+    if path.is_dir():
+        held = sorted(one for one in path.glob("*.json") if one.is_file())[:_SHOWN]
+        like = ", ".join(f"`file:{one}`" for one in held)
+        raise UsageError(f"`{path}` is a folder; name a file in it{f', such as {like}' if held else ''}")
     if not os.access(path, os.R_OK):
         raise UsageError(f"store `{path}` is not readable by this user; change its permissions")
 

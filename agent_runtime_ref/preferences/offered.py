@@ -25,7 +25,7 @@ def finding_of(offered: object) -> Finding:
     inferred, and soft, unless it says `stated` is true; then `strength` counts.
 
     Raises:
-        PreferenceInvalidError: a part is missing, or says nothing, or it is a finding of a session.
+        PreferenceInvalidError: a part is missing, empty or not known, or it is a finding of a session.
     """
     if isinstance(offered, Finding):
         require_standing(offered)
@@ -43,7 +43,7 @@ def finding_of(offered: object) -> Finding:
         raise PreferenceInvalidError("slug", "must be named where the content has no letter and no digit")
     key = Key.of(polarity, values["category"], _text(offered, "domain") or ANY_DOMAIN, slug)
     stated = _value(offered, "stated") is True
-    hard = stated and _value(offered, "strength") == "hard"
+    hard = _is_hard(offered) and stated
     try:
         return Finding(
             "standing",
@@ -79,6 +79,14 @@ def _keys(value: Any) -> tuple[str, ...]:
     if len(keys) != len(value) or len(keys) > KEYS_MAX:
         raise PreferenceInvalidError("keys_to_supersede", f"must be at most {KEYS_MAX} keys")
     return keys
+
+
+def _is_hard(offered: object) -> bool:
+    """Say whether an offer is a condition; an unknown strength is refused, and does not make a wish of it."""
+    strength = _value(offered, "strength")
+    if strength is not None and strength not in ("hard", "soft"):
+        raise PreferenceInvalidError("strength", "must be `hard` or `soft`")
+    return bool(strength == "hard")
 
 
 def _text(offered: object, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.errors import StoreAddressError
 from agent_runtime_ref.resources import data_home
-from agent_runtime_ref.store_address import shown
+from agent_runtime_ref.store_address import SCHEMES, shown
 
 if TYPE_CHECKING:
     from agent_runtime_ref.runtime import GovernedMemory
@@ -65,23 +65,27 @@ def safe_join(folder: Path, name: str) -> Path:
 class Places:
     """The governed memories behind one address. Thread-safe."""
 
-    def __init__(self, address: str, open_memory: Open) -> None:
+    def __init__(self, address: str, open_memory: Open, *, origin: str | None = None) -> None:
         """Name the address; nothing is opened or made before it is needed.
 
-        `open_memory(store, must_exist=...)` opens governed memory.
+        `open_memory(store, must_exist=...)` opens governed memory. `origin` is the variable that says the
+        address, for errors.
 
         Raises:
-            StoreAddressError: a folder is not named.
+            StoreAddressError: it is of no known kind, or a folder is not named.
         """
         self.address = address
+        self._origin = origin
         self._open = open_memory
         self._guard = threading.Lock()
         self._held: OrderedDict[str, GovernedMemory] = OrderedDict()
         scheme, _, rest = address.partition(":")
+        if scheme not in SCHEMES or ":" not in address:
+            raise self._misread(_HELP)
         if scheme in ("file", "sqlite", "jsonl") and rest.startswith("//"):
-            raise StoreAddressError(shown(address), f"a file or folder is named without `//`; {_HELP}")
+            raise self._misread(f"a file or folder is named without `//`; {_HELP}")
         if scheme == "file" and (not rest.strip() or "\0" in rest):
-            raise StoreAddressError(address, f"a folder is missing; {_HELP}")
+            raise self._misread(f"a folder is missing; {_HELP}")
         self._folder = Path(rest) if scheme == "file" else None
 
     def of(self, caller: Caller, *, creates: bool) -> GovernedMemory | None:
@@ -95,7 +99,7 @@ class Places:
         store = self._store(caller)
         scheme, _, path = store.partition(":")
         if self._folder is not None and self._folder.exists() and not self._folder.is_dir():
-            raise StoreAddressError(self.address, "this is a file; name the folder of the users' files")
+            raise self._misread("this is a file; name the folder of the users' files")
         if not creates and scheme in ("file", "sqlite", "jsonl") and not Path(path).exists():
             return None
         with self._guard:
@@ -130,6 +134,10 @@ class Places:
             self._held.clear()
         for memory in held:
             memory.close()
+
+    def _misread(self, problem: str) -> StoreAddressError:
+        named = problem if self._origin is None else f"{problem}, in {self._origin}"
+        return StoreAddressError(shown(self.address), named)
 
     def _store(self, caller: Caller) -> str:
         path = self.path_of(caller)

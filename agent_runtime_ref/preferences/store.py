@@ -17,7 +17,7 @@ from agent_runtime_ref.contracts import Caller, ForgetReceipt, MemoryRecord
 from agent_runtime_ref.contracts.arguments import each_of, require_integer, require_string
 from agent_runtime_ref.contracts.finding import Finding
 from agent_runtime_ref.enforcement.removals import Meant
-from agent_runtime_ref.errors import AnonymousUserError, UsageError
+from agent_runtime_ref.errors import AnonymousUserError, StoreError, UsageError
 from agent_runtime_ref.preferences.curation import Curated, Curation, default_curation
 from agent_runtime_ref.preferences.encoder import lexical_encoder
 from agent_runtime_ref.preferences.forgetting import Forgotten, meant
@@ -25,7 +25,7 @@ from agent_runtime_ref.preferences.identity import current_session, is_anonymous
 from agent_runtime_ref.preferences.keys import Key
 from agent_runtime_ref.preferences.offered import finding_of, require_standing
 from agent_runtime_ref.preferences.paging import own_records, query_of
-from agent_runtime_ref.preferences.places import Places, address_of
+from agent_runtime_ref.preferences.places import VARIABLE, Places, address_of
 from agent_runtime_ref.preferences.preference import KINDS, MEMORY_CLASS, PURPOSE, Preference
 from agent_runtime_ref.preferences.relevance import in_domain, in_force, relevant
 from agent_runtime_ref.recall.embedding import Embedder, Vectors
@@ -80,7 +80,11 @@ class PreferenceStore:
         if ids is not None:
             options["ids"] = ids
         named = f"file:{address}" if isinstance(address, Path) else address or address_of()
-        self._places = Places("memory:" if memory is not None else named, partial(_opened, options))
+        origin = None if memory is not None or address else VARIABLE
+        self._places = Places(
+            "memory:" if memory is not None else named, partial(_opened, options), origin=origin
+        )
+        self._closed = False
         self._curation = curation
         self._vectors = Vectors(encoder or lexical_encoder())
 
@@ -281,7 +285,8 @@ class PreferenceStore:
         return () if self._memory is not None else tuple(self._places.aside_of(caller))
 
     def close(self) -> None:
-        """Close what was opened here."""
+        """Close what was opened here; whoever uses it afterwards is refused."""
+        self._closed = True
         self._places.close()
 
     def __enter__(self) -> Self:
@@ -293,6 +298,8 @@ class PreferenceStore:
         self.close()
 
     def _of(self, caller: Caller, *, creates: bool) -> GovernedMemory | None:
+        if self._closed:
+            raise StoreError(self.address, "the preferences are closed; open them again")
         return self._memory or self._places.of(caller, creates=creates)
 
 

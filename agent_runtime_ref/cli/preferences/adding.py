@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
 from agent_runtime_ref.cli.exit_codes import DONE
@@ -63,9 +64,14 @@ def run(args: argparse.Namespace) -> int:
         told = store.write(offered, caller=caller)
         if told.outcome == "refused" and told.decision is not None:
             raise PolicyDeniedError(told.decision)
+        memory = store.memory_of(caller)  # of a folder, the user's own file: a command names that
+        place = store.address if memory is None else memory.store_url
     print_document(told.to_document(), style)
     if told.outcome == "quarantined" and told.decision is not None:
-        note(f"quarantined until somebody reviews it: {', '.join(told.decision.reasons)}")
+        note(
+            f"quarantined until somebody reviews it: {', '.join(told.decision.reasons)}; "
+            f"see `quarantine list --store {shlex.quote(place)}`"
+        )
     return DONE
 
 

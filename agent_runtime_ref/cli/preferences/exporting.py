@@ -105,10 +105,20 @@ def _records(
         parts.append({"source": store.address, **part})
     if names_store(args):
         with opened(args) as other:
+            if memory is not None and _is_same(memory.store_url, other.store_url):
+                return parts
             part = _part(other, caller)
             part["records"] = [record.to_document() for record in part["records"]]
             parts.append({"source": other.store_url, **part})
     return parts
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Tell whether two addresses name one store, by whatever path."""
+    names = [address.partition(":") for address in (one, other)]
+    if names[0][0] != names[1][0] or names[0][0] not in ("file", "sqlite", "jsonl"):
+        return one == other
+    return Path(names[0][2]).resolve() == Path(names[1][2]).resolve()
 
 
 def _part(memory: GovernedMemory, caller: Caller) -> dict[str, Any]:

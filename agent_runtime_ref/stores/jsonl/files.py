@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -77,7 +78,7 @@ class Lock:
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreError(str(self.path), error.strerror or str(error)) from error
+            raise StoreError(str(self.path), _unlocked(error)) from error
         try:
             self._fcntl.flock(descriptor, how)
             yield descriptor
@@ -85,6 +86,17 @@ class Lock:
             # By name: a process that was forked meanwhile has the descriptor too, and would keep the lock.
             self._fcntl.flock(descriptor, self._fcntl.LOCK_UN)
             os.close(descriptor)
+
+
+def _unlocked(error: OSError) -> str:
+    """Return why a lock cannot be had, and what helps: a reader takes it too, for his reads are logged."""
+    said = (error.strerror or str(error)).lower()
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return (
+            f"{said}; let this user write there, or make a copy with all files of the store in a folder where"
+            " he may write, and name that"
+        )
+    return said
 
 
 def standing(path: Path) -> Standing | None:
