@@ -89,6 +89,7 @@ class AsyncGovernedMemory:
     choose = _twin(GovernedMemory.choose)
     revise = _twin(GovernedMemory.revise)
     remove = _twin(GovernedMemory.remove)
+    taken_back = _twin(GovernedMemory.taken_back)
     recall = _twin(GovernedMemory.recall)
     latest_profile = _twin(GovernedMemory.latest_profile)
     compact = _twin(GovernedMemory.compact)

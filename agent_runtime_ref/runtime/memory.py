@@ -109,11 +109,15 @@ class GovernedMemory(OpenedMemory):
         return self._gates.revisions.remove(what, caller=caller)
 
     def taken_back(self, keys: Sequence[str], *, since_us: int, caller: Caller) -> frozenset[str]:
-        """Return those of `keys` whose records the caller's subject has had removed later than `since_us`."""
+        """Return those of `keys` whose records the caller's subject has had removed later than `since_us`.
+
+        `since_us` is an instant in microseconds since 1970.
+        """
         from agent_runtime_ref.enforcement.taken_back import taken_back
 
         self._check(caller)
-        return taken_back(self._gates, keys, since_us, caller)
+        require_instant("since_us", since_us)
+        return taken_back(self._gates, require_strings("keys", keys), since_us, caller)
 
     def recall(
         self,

@@ -47,6 +47,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "purpose": "answer_generation",
     },
     "remove": {"what": Meant("long_term", keys=("k",)), "caller": WHO},
+    "taken_back": {"keys": ["k"], "since_us": 1, "caller": WHO},
     "recall": {"text": "queue", "caller": WHO, "purpose": "answer_generation", "limit": 5, "ranker": None},
     "latest_profile": {"caller": WHO, "purpose": "personalization"},
     "compact": {"caller": WHO, "purpose": "answer_generation"},

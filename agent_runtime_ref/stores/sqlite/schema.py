@@ -92,7 +92,8 @@ def prepare(
     Raises:
         StoreVersionError: a newer version of this package wrote the file.
         StoreForeignError: the file belongs to another program, or there is no store in it.
-        StoreDamagedError: it lacks what its version must have, or has a trigger or a view, as no store has.
+        StoreDamagedError: it lacks what its version must have, or is to be migrated and has a trigger
+            or a view.
     """
     application_id, steps = (
         (READS_APPLICATION_ID, READS_MIGRATIONS) if reads else (APPLICATION_ID, MIGRATIONS)
@@ -100,6 +101,7 @@ def prepare(
     _check_owner(connection, application_id, path)
     if _version(connection, len(steps), path) == len(steps):
         return
+    check_bare(connection, path)
     if must_exist and connection.execute("PRAGMA application_id").fetchone()[0] != application_id:
         raise StoreForeignError(path, "is no store: the file is empty")
     connection.execute("BEGIN IMMEDIATE")
@@ -118,6 +120,20 @@ def prepare(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def check_bare(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse what would run beside our statements: a trigger could keep what is forgotten, a view invent.
+
+    Asked when a store is opened: what the file was handed over with is looked at before anything is written.
+
+    Raises:
+        StoreDamagedError: there is a trigger or a view in the file, and no store has one.
+    """
+    planted = "SELECT type FROM sqlite_master WHERE type IN ('trigger','view') LIMIT 1"
+    row = connection.execute(planted).fetchone()
+    if row is not None:
+        raise StoreDamagedError(path, f"there is a {row[0]} in it, and no store has one")
 
 
 def stored_analyser_version(connection: sqlite3.Connection, path: str) -> int:
@@ -149,18 +165,9 @@ def _check_owner(connection: sqlite3.Connection, application_id: int, path: str)
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     if found == application_id:
-        _check_bare(connection, path)
         return
     if found or tables:
         raise StoreForeignError(path, "is no store: the file belongs to another program")
-
-
-def _check_bare(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse what would run beside our statements: a trigger could keep what is forgotten, a view invent."""
-    planted = "SELECT type FROM sqlite_master WHERE type IN ('trigger','view') LIMIT 1"
-    row = connection.execute(planted).fetchone()
-    if row is not None:
-        raise StoreDamagedError(path, f"there is a {row[0]} in it, and no store has one")
 
 
 def _version(connection: sqlite3.Connection, newest: int, path: str) -> int:

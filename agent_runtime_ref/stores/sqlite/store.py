@@ -34,7 +34,7 @@ from agent_runtime_ref.stores.sqlite import removal, rows, subjects, write
 from agent_runtime_ref.stores.sqlite import search as searching
 from agent_runtime_ref.stores.sqlite.connection import ConnectionPool, translated
 from agent_runtime_ref.stores.sqlite.reindex import reindex_if_changed
-from agent_runtime_ref.stores.sqlite.schema import forgets, prepare
+from agent_runtime_ref.stores.sqlite.schema import check_bare, forgets, prepare
 from agent_runtime_ref.stores.sqlite.tenants import Tenants
 
 # How many values one statement asks for; a batch of writes is as large.
@@ -65,6 +65,11 @@ class SqliteStore:
         self._reads = ConnectionPool(
             reads, synchronous="NORMAL", prepare=partial(prepare, path=str(reads), reads=True)
         )
+        with translated(self.path):
+            check_bare(self._pool.get(), place)
+        if reads.exists():
+            with translated(reads):
+                check_bare(self._reads.get(), str(reads))
         self._tenants = Tenants(self._pool)
         reindex_if_changed(self._pool)
         self._store_key = subjects.store_key(self._pool)
