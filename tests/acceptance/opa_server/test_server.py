@@ -217,7 +217,7 @@ os._exit(0)
 
 def test_a_forked_child_has_connections_of_its_own(server: OpaProcess, policies: Path) -> None:
     """Parent and child ask at the same time, and neither reads the other's answers."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     ended = subprocess.run(
         [sys.executable, "-c", _FORK, server.engine, policies],
         capture_output=True, text=True, check=False, timeout=60, cwd=root,
