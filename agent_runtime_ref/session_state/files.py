@@ -224,11 +224,24 @@ def _bytes(path: Path) -> bytes | None:
         os.close(descriptor)  # of a folder no file can be made, not even to be closed
         raise DamagedError("not_a_file")
     with open(descriptor, "rb") as file:
-        if status.st_uid != path.parent.stat().st_uid:
+        owner = _owner(path.parent)
+        if owner is None:
+            return None  # cleared since the file was opened
+        if status.st_uid != owner:
             raise DamagedError("not_the_owners")  # somebody else put it there
         if status.st_size > _BYTES_MAX:
             raise DamagedError("too_large")
         return file.read(_BYTES_MAX + 1)
+
+
+def _owner(folder: Path) -> int | None:
+    """Return whose a folder is; None where it is not there any more."""
+    try:
+        return folder.stat().st_uid
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _failed(folder, error) from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

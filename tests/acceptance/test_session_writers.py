@@ -108,6 +108,30 @@ def test_a_folder_that_goes_while_it_is_opened_is_made_anew(
     assert [one.slug for one in receipt.state.findings] == ["plastic"]
 
 
+def test_a_folder_that_goes_while_its_file_is_read_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks takes no lock: a thread that is cleared under his eyes is an empty one."""
+    opening, gone = os.open, []
+
+    def goes_afterwards(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        descriptor = opening(path, flags, *more, **options)
+        if Path(path).name == "pt.json" and not gone:
+            gone.append(path)
+            os.unlink(path)
+            os.rmdir(Path(path).parent)
+        return descriptor
+
+    with GovernedMemory.open("memory:") as memory:
+        sessions = Sessions(memory, folder=tmp_path)
+        sessions.merge(THREAD, [finding("plastic")], caller=USER)
+        monkeypatch.setattr(os, "open", goes_afterwards)
+        looked = sessions.look(THREAD, caller=USER, aside=True)
+
+    assert gone
+    assert (looked.damaged, looked.state.findings) == (None, ())
+
+
 def test_what_a_dead_writer_left_is_no_part_of_the_state(tmp_path: Path) -> None:
     """A file that was being prepared is neither read nor in the way of the next one."""
     clock = FrozenClock()
