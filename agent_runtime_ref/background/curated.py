@@ -28,9 +28,7 @@ class _Log:
 
     def read_on(self, memory: GovernedMemory, tenant_id: str) -> None:
         """Read what was written since, where the events of a tenant stand."""
-        for chain in memory.log_chains():
-            if chain.tenant_id not in (None, tenant_id):
-                continue
+        for chain in memory.log_chains(tenant_id=tenant_id):
             for line in chain.raw(self.reached.get(chain.name, 0)):
                 self.reached[chain.name] = number(line) or self.reached.get(chain.name, 0)
                 if _NEEDLE in line:

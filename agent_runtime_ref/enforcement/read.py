@@ -26,11 +26,11 @@ from agent_runtime_ref.enforcement.ruling import DecisionPoint, Ruling, read_ref
 from agent_runtime_ref.errors import PolicyDeniedError, TextError
 from agent_runtime_ref.recall.analysis import query_terms
 from agent_runtime_ref.recall.render import render_memories
-from agent_runtime_ref.stores.base import ChainedByTenant, Match, SearchPage, SearchRequest, Store
+from agent_runtime_ref.stores.base import Match, SearchPage, SearchRequest, Store
+from agent_runtime_ref.stores.chains import chain_with
 from agent_runtime_ref.telemetry import turns
 from agent_runtime_ref.telemetry.lines import Considered
 from agent_runtime_ref.telemetry.otel import gate_span
-from agent_runtime_ref.telemetry.places import READS, chain_name
 
 PATH = "memory/read/decision"
 # How many records beyond the limit are checked a second time, so that a few that the store should not
@@ -103,13 +103,8 @@ class ReadGate:
         return *self._answered(question), question.call.at_us
 
     def told_after(self, tenant_id: str, seq: int) -> Iterator[bytes]:
-        """Yield the lines behind line `seq` of the chain that reads of a tenant go to, oldest first."""
-        if isinstance(self._store, ChainedByTenant):
-            for chain in self._store.chains(True):
-                if chain.tenant_id == tenant_id:
-                    yield from chain.raw(seq)
-            return
-        yield from self._store.raw_log(chain_name(self._store.log_mode, read=True) == READS, seq)
+        """Return the lines behind line `seq` of the chain that reads of a tenant go to, oldest first."""
+        return chain_with(self._store, tenant_id, read=True).raw(seq)
 
     def question(self, query: RetrievalQuery, *, caller: Caller, text: str | None) -> Question:
         """Return a search that is to be decided now and carried out later, by `carried_out`.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime_ref.clock import instant
 from agent_runtime_ref.contracts import Caller
 from agent_runtime_ref.enforcement.removals import key_tombstone
+from agent_runtime_ref.stores.chains import chain_with
 
 if TYPE_CHECKING:
     from agent_runtime_ref.enforcement.gates import Gates
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["taken_back"]
 
-_TOLD = '"event_type":"preferences_curated"'
+_TOLD = b'"event_type":"preferences_curated"'
 _REMOVED = "removed"  # as that event counts what was taken back
 
 
@@ -36,14 +37,17 @@ def taken_back(gates: Gates, keys: Sequence[str], since_us: int, caller: Caller)
     pseudonym = gates.attributes.pseudonyms.of
     masks = {pseudonym(tenant_id, subject, key): key for key in ever}
     return frozenset(
-        masks[mask] for event in _removals(store, since_us) for mask in event["keys"] if mask in masks
+        masks[mask]
+        for event in _removals(store, tenant_id, since_us)
+        for mask in event["keys"]
+        if mask in masks
     )
 
 
-def _removals(store: Store, since_us: int) -> Iterator[dict[str, Any]]:
-    """Yield what the log says of preferences that were removed."""
+def _removals(store: Store, tenant_id: str, since_us: int) -> Iterator[dict[str, Any]]:
+    """Yield what the log says of preferences of a tenant that were removed."""
     since = instant(since_us)
-    for line in store.log(False):
+    for line in chain_with(store, tenant_id, read=False).raw():
         if _TOLD in line:
             event = json.loads(line)
             if _REMOVED in event["payload"]["counts"] and datetime.fromisoformat(event["timestamp"]) > since:

@@ -13,7 +13,7 @@ from agent_runtime_ref.clock import Clock, Ids, RandomIds, SystemClock
 from agent_runtime_ref.contracts import (
     Caller,
 )
-from agent_runtime_ref.contracts.arguments import require_callable, require_flag
+from agent_runtime_ref.contracts.arguments import require_callable, require_flag, require_string
 from agent_runtime_ref.enforcement.gates import Gates, Surroundings, gates_of
 from agent_runtime_ref.enforcement.reload import PolicyOrigin, PolicyReload
 from agent_runtime_ref.errors import DocumentTypeError, StoreError
@@ -25,6 +25,7 @@ from agent_runtime_ref.policy.source import PolicySource, verification_of
 from agent_runtime_ref.runtime.observed import waiting
 from agent_runtime_ref.runtime.options import check_options, require_path
 from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store
+from agent_runtime_ref.stores.chains import chain_with
 from agent_runtime_ref.stores.registry import open_store
 from agent_runtime_ref.stores.subject_keys import SubjectKeys
 from agent_runtime_ref.telemetry.logfile import Rotation, rotation_of
@@ -258,9 +259,16 @@ class OpenedMemory:
         require_flag("read", read)
         return self._store.raw_log(read)
 
-    def log_chains(self, *, read: bool = False) -> Iterator[Chain]:
-        """Return the chains of the log of writes, or of reads: one for each tenant where the store has so."""
+    def log_chains(self, *, read: bool = False, tenant_id: str | None = None) -> Iterator[Chain]:
+        """Return the chains of the log of writes, or of reads: one for each tenant where the store has so.
+
+        With `tenant_id` it is the one chain that the lines of that tenant go to, which whoever may see no
+        other tenant may read.
+        """
         require_flag("read", read)
+        require_string("tenant_id", tenant_id, optional=True)
+        if tenant_id is not None:
+            return iter((chain_with(self._store, tenant_id, read=read),))
         if isinstance(self._store, ChainedByTenant):
             return self._store.chains(read)
         name = chain_name(self._store.log_mode, read=read)

@@ -82,6 +82,9 @@ class ChainedByTenant(Protocol):
     def chains(self, read: bool) -> Iterator[Chain]:
         """Every chain of the write log or the read log, the one of no tenant first."""
 
+    def chain(self, tenant_id: str, read: bool) -> Chain:
+        """A tenant's own chain, for whoever may see that tenant and no other."""
+
 
 @runtime_checkable
 class SaysWhyVolatile(Protocol):

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Protocol
 
-from agent_runtime_ref.stores.base import Chain, WriteBatch
+from agent_runtime_ref.stores.base import Chain, ChainedByTenant, Store, WriteBatch
 from agent_runtime_ref.telemetry.chain import Lines
+from agent_runtime_ref.telemetry.places import READS, chain_name
 
 
 def chain_of(store_key: bytes, tenant_id: str | None, *, read: bool) -> str:
@@ -19,6 +20,14 @@ def chain_of(store_key: bytes, tenant_id: str | None, *, read: bool) -> str:
         return kind
     digest = hmac.digest(store_key, b"chain" + tenant_id.encode("utf-8", "surrogatepass"), hashlib.sha256)
     return f"{kind}:{digest.hex()[:32]}"
+
+
+def chain_with(store: Store, tenant_id: str, *, read: bool) -> Chain:
+    """Return the chain that the lines of a tenant go to: its own, else that of the whole store."""
+    if isinstance(store, ChainedByTenant):
+        return store.chain(tenant_id, read)
+    name = chain_name(store.log_mode, read=read)
+    return Chain(name, None, partial(store.raw_log, name == READS))
 
 
 class Logs(Protocol):

@@ -73,7 +73,7 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "log_lines": {"read": False},
     "raw_log": {"read": False},
-    "log_chains": {"read": False},
+    "log_chains": {"read": False, "tenant_id": None},
     "load_seeds": {"path": None},
     "observe_metrics": {"lag": None},
     "reload_policies": {},

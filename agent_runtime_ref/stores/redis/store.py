@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from agent_runtime_ref.contracts import MemoryRecord
@@ -219,6 +220,11 @@ class RedisStore:
     def chains(self, read: bool) -> Iterator[Chain]:
         """Every chain of one of the two logs; the store's own is always there, and first."""
         return chains.chains_of(self._log, self._store_key, read)
+
+    def chain(self, tenant_id: str, read: bool) -> Chain:
+        """A tenant's own chain, for whoever may see that tenant and no other."""
+        name = chains.chain_of(self._store_key, tenant_id, read=read)
+        return Chain(name, tenant_id, partial(self._log.raw, tenant_id, read))
 
     def log(self, read: bool) -> Iterator[str]:
         """The sealed lines of one of the two logs, chain after chain."""
