@@ -127,11 +127,9 @@ class AgentRuntime:
             DocumentError, UsageError: the settings cannot be used, or `model` or one of `tools` is none.
             StoreError, BundleError: the memory cannot be opened, or pending work not be kept.
         """
-        if model is not None:
-            require_model(model)
         tools = tuple(each_of("tools", tools, Tool))
         settings = config if isinstance(config, Settings) else load_settings(config)
-        chosen = model_of(settings.agent) if model is None else model
+        chosen = model_of(settings.agent) if model is None else require_model(model)
         owned = ExitStack()
         try:
             opened = owned.enter_context(GovernedMemory.from_settings(settings)) if memory is None else memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -142,50 +142,58 @@ class OpenedMemory:
             places=(("policies", policies), ("log", log), ("trace", trace)),
             policies_digest=policies_digest,
             verification=verification,
-            numbers=(
-                ("reload_seconds", reload_seconds),
-                ("log_rotate_bytes", log_rotate_bytes),
-                ("log_rotate_seconds", log_rotate_seconds),
-            ),
+            reload_seconds=reload_seconds,
+            rotation=(("log_rotate_bytes", log_rotate_bytes), ("log_rotate_seconds", log_rotate_seconds)),
             opa=opa,
             log_mask=log_mask,
             clock=clock,
             ids=ids,
             must_exist=must_exist,
         )
-        signed = verification or verification_of()
-        source = PolicySource.at(policies, digest=policies_digest, verification=signed)
+        memory = cls._put_together(
+            PolicySource.at(policies, digest=policies_digest, verification=verification or verification_of()),
+            partial(open_engine, engine, opa=opa),
+            partial(_store_behind, store, log, rotation_of(log_rotate_bytes, log_rotate_seconds), must_exist),
+            clock=clock or SystemClock(),
+            ids=ids or RandomIds(),
+            trace=None if trace is None else TraceFile(Path(trace)),
+            mask=Mask.of(log_mask),
+        )
+        memory._begin(store, reload_seconds)
+        return memory
+
+    @classmethod
+    def _put_together(
+        cls,
+        source: PolicySource,
+        engine_of: Callable[[Bundle], PolicyEngine],
+        store_of: Callable[[], Store],
+        **options: Any,
+    ) -> Self:
+        """Return memory over store, engine and the policies of a source; none stays open if one fails."""
         content = source.content()
         bundle = source.bundle(content)
-        engine_of = partial(open_engine, engine, opa=opa)
         with ExitStack() as undone:
-            opened = engine_of(bundle)
-            undone.callback(opened.close)
-            rotation = rotation_of(log_rotate_bytes, log_rotate_seconds)
-            inner = _store_behind(store, log, rotation, must_exist)
-            undone.callback(inner.close)
-            memory = cls(
-                store=inner,
-                engine=opened,
-                bundle=bundle,
-                clock=clock or SystemClock(),
-                ids=ids or RandomIds(),
-                trace=None if trace is None else TraceFile(Path(trace)),
-                mask=Mask.of(log_mask),
-                origin=PolicyOrigin(source, engine_of, content.mark),
-            )
-            memory._begin(store, reload_seconds)
+            engine = engine_of(bundle)
+            undone.callback(engine.close)
+            store = store_of()
+            undone.callback(store.close)
+            origin = PolicyOrigin(source, engine_of, content.mark)
+            memory = cls(store=store, engine=engine, bundle=bundle, origin=origin, **options)
             undone.pop_all()
         return memory
 
     def _begin(self, store: str, reload_seconds: float | None) -> None:
         """Take in the seeds that the address `store` names, and follow the policies if they are to be."""
         scheme, _, path = store.partition(":")
-        if scheme == _SEEDS:
-            self.store_url = f"{_SEEDS}:{path}"
-            self.load_seeds(path or None)
-        if reload_seconds is not None:
-            self._policies.watch(reload_seconds)
+        with ExitStack() as undone:
+            undone.callback(self.close)
+            if scheme == _SEEDS:
+                self.store_url = f"{_SEEDS}:{path}"
+                self.load_seeds(path or None)
+            if reload_seconds is not None:
+                self._policies.watch(reload_seconds)
+            undone.pop_all()
 
     @classmethod
     def from_settings(

@@ -27,7 +27,8 @@ def check_options(
     places: Iterable[tuple[str, object]],
     policies_digest: str | None,
     verification: object,
-    numbers: Iterable[tuple[str, object]],
+    reload_seconds: object,
+    rotation: Iterable[tuple[str, object]],
     opa: object,
     log_mask: Any,
     clock: object,
@@ -48,11 +49,9 @@ def check_options(
     require_string("policies_digest", policies_digest, optional=True)
     if verification is not None:
         require("verification", verification, Verification)
-    for name, number in numbers:
-        if number is not None:
-            wanted = "a number" if name == "reload_seconds" else "an integer"
-            kinds = (int, float) if name == "reload_seconds" else (int,)
-            require(name, number if type(number) is not bool else None, *kinds, wanted=wanted)
+    _require_number("reload_seconds", reload_seconds, int, float, wanted="a number")
+    for name, number in rotation:
+        _require_number(name, number, int, wanted="an integer")
     _require_opa(opa)
     for entry in each_of("log_mask", log_mask, object, wanted="pointers or mappings"):
         require("log_mask", entry, str, Mapping, wanted="a list of pointers or mappings")
@@ -81,6 +80,12 @@ def require_path(name: str, value: object) -> None:
         raise DocumentValueError(f"{name}: must be text that a path can be", path=name) from error
     if b"\x00" in named:
         raise DocumentValueError(f"{name}: must not contain a NUL character", path=name)
+
+
+def _require_number(name: str, value: object, *kinds: type, wanted: str) -> None:
+    """Refuse what is no number; true is none, and None stands for no number."""
+    if value is not None:
+        require(name, value if type(value) is not bool else None, *kinds, wanted=wanted)
 
 
 def _require_opa(value: object) -> None:

@@ -22,7 +22,7 @@ from agent_runtime_ref.file_sync import sync_folder
 from agent_runtime_ref.session_state.places import VARIABLE, Place
 from agent_runtime_ref.telemetry import diagnostics
 
-__all__ = ["PT", "TURNS", "folders_in", "found_in", "locked", "put_aside", "read", "remove", "write"]
+__all__ = ["PT", "TURNS", "folders_in", "found_in", "locked", "put_aside", "read", "remove", "swept", "write"]
 
 PT = "pt.json"
 TURNS = "turns.json"
@@ -185,6 +185,16 @@ def locked(place: Place) -> Iterator[None]:
                 return
         finally:
             os.close(descriptor)  # gives up the lock too
+
+
+@contextmanager
+def swept(place: Place) -> Iterator[None]:
+    """Leave no empty folder behind where nothing came to be kept; for who holds the lock."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            place.folder.rmdir()
 
 
 def _opened(place: Place) -> int:

@@ -8,8 +8,8 @@ it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -148,7 +148,7 @@ class Sessions:
         """
         turn = tuple(each_of("findings", findings, Finding))
         place = Place.of(thread_id, caller, self._root)
-        with files.locked(place), self._swept(place):
+        with files.locked(place), files.swept(place):
             kept = self._standing(place, files.PT, KeptState.of, KeptState(), caller)
             life = kept.life or self._ids.new("session")
             with suppress(DocumentError, PolicyDeniedError):  # who may not read them may still add to them
@@ -189,7 +189,7 @@ class Sessions:
         """
         require_exchange(user_text, reply, status)
         place = Place.of(thread_id, caller, self._root)
-        with files.locked(place), self._swept(place):
+        with files.locked(place), files.swept(place):
             kept = self._standing(place, files.TURNS, KeptTurns.of, KeptTurns(), caller)
             life = kept.life or self._ids.new("session")
             now_us = self._clock.now_us()
@@ -322,15 +322,6 @@ class Sessions:
             except files.DamagedError as damage:
                 return files.put_aside(place, name, damage.reason)
         return None
-
-    @contextmanager
-    def _swept(self, place: Place) -> Iterator[None]:
-        """Leave no empty folder behind where nothing came to be kept."""
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                place.folder.rmdir()
 
     def _decide_read(
         self, place: Place, life: str, caller: Caller, purpose: str, record_ids: tuple[str, ...] = ()

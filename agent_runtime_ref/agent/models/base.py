@@ -107,8 +107,8 @@ class Model(Protocol):
         """
 
 
-def require_model(model: object) -> None:
-    """Refuse what is no model, before anything is asked of it.
+def require_model(model: Any) -> Model:
+    """Return a model; what is none is refused before anything is asked of it.
 
     Raises:
         DocumentTypeError: it has no `name` that is text, or no `answer` that can be called.
@@ -116,9 +116,10 @@ def require_model(model: object) -> None:
     require_parts("model", model, "name", "answer")
     if isinstance(model, type):
         raise DocumentTypeError("model: must be an object, not its class", path="model")
-    given: Any = model
-    require_string("model.name", given.name)
-    require_callable("model.answer", given.answer)
+    require_string("model.name", model.name)
+    require_callable("model.answer", model.answer)
+    checked: Model = model
+    return checked
 
 
 def _is_schema(schema: Mapping[str, Any]) -> bool:
