@@ -23,8 +23,6 @@ WORD = rf"[^\W_]+(?:[{VOWEL_SIGNS}]+[^\W_]*)*"
 _WORDS = re.compile(WORD)
 # Where the signs stand two characters may be joined by one that nobody sees.
 _JOINED = re.compile(rf"(?<=[{VOWEL_SIGNS}])[\u200c\u200d]")
-
-
 # Behind a letter they make another word of it: C, C++ and C# are three languages.
 _SIGNS = re.compile(r"(?<=[^\W_])[+#]++(?![^\W_])")
 _FIRST_PICTURE = "\u2600"

@@ -46,6 +46,24 @@ def test_what_is_quarantined_is_found_by_what_is_said(command: Command, tmp_path
     assert added.document["record_id"] in command(*words, "--format", "json").out
 
 
+def with_one(command: Command, within: Path) -> Path:
+    """Return a folder in which one preference is kept."""
+    folder = within / "prefs"
+    command(
+        "preferences",
+        "add",
+        "x",
+        "--like",
+        "--category",
+        "x",
+        "--slug",
+        "y",
+        "--preferences",
+        f"file:{folder}",
+    )
+    return folder
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -65,19 +83,7 @@ def test_what_is_quarantined_is_found_by_what_is_said(command: Command, tmp_path
 )
 def test_a_folder_of_stores_is_no_store(command: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
     """Its files are named, so that one of them can be."""
-    folder = tmp_path / "prefs"
-    command(
-        "preferences",
-        "add",
-        "x",
-        "--like",
-        "--category",
-        "x",
-        "--slug",
-        "y",
-        "--preferences",
-        f"file:{folder}",
-    )
+    folder = with_one(command, tmp_path)
     (file,) = folder.glob("*.json")
     answer = command(*words, "--store", f"file:{folder}")
 
@@ -137,19 +143,7 @@ def test_a_part_that_is_not_known_is_invalid(tmp_path: Path, name: str, value: o
 )
 def test_a_folder_that_may_only_be_read_says_what_helps(command: Command, tmp_path: Path) -> None:
     """Place and remedy: what is read is logged, so that a look needs to write as well."""
-    folder = tmp_path / "prefs"
-    command(
-        "preferences",
-        "add",
-        "x",
-        "--like",
-        "--category",
-        "x",
-        "--slug",
-        "y",
-        "--preferences",
-        f"file:{folder}",
-    )
+    folder = with_one(command, tmp_path)
     for one in (*folder.iterdir(), folder):
         one.chmod(one.stat().st_mode & 0o555)
     before = _AS_ANYBODY if os.geteuid() == 0 else ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,18 +16,7 @@ from tests.exporting import event_body, events, sent
 from tests.opa import free_port
 from tests.otlp_receiver import TAKEN, Receiver, Response, attribute, event_id, partly, records_of, refused
 
-
-@pytest.fixture(autouse=True)
-def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for a collector that is not there."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.7")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A receiver that takes everything."""
-    with Receiver() as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("short_timeout")
 
 
 def test_a_log_record_has_name_time_severity_body_and_flat_attributes(receiver: Receiver) -> None:

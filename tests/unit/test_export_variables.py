@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,18 +15,7 @@ from agent_runtime_ref.export.otlp import otlp_sender
 from tests.exporting import sent
 from tests.otlp_receiver import Receiver, Response
 
-
-@pytest.fixture(autouse=True)
-def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for a collector that is not there."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.7")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A receiver that takes everything."""
-    with Receiver() as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("short_timeout")
 
 
 @pytest.mark.parametrize(
